@@ -127,6 +127,7 @@ BEGIN
                    WHERE d.data_file_id = f.data_file_id AND d.positions @> ARRAY[n::bigint])) AS end_snapshot %s
         FROM pg_sluice.data_file f CROSS JOIN LATERAL generate_series(0, f.record_count::integer - 1) AS n
         WHERE f.table_id = %s AND f.schema_version = %s AND f.hot_rows IS NOT NULL $q$, name, columns, of_table, version);
+    EXECUTE format('GRANT SELECT ON pg_ducklake.%I TO sluice_reader', name);
     INSERT INTO pg_ducklake.ducklake_inlined_data_tables VALUES (of_table, name, version);
 END $$;
 
@@ -146,6 +147,7 @@ BEGIN
         FROM pg_sluice.delete_file d JOIN pg_sluice.data_file f ON f.data_file_id = d.data_file_id
         CROSS JOIN LATERAL unnest(d.positions) AS position
         WHERE d.table_id = %s AND f.hot_rows IS NULL GROUP BY 1, 2 $q$, name, of_table);
+    EXECUTE format('GRANT SELECT ON pg_ducklake.%I TO sluice_reader', name);
 END $$;
 
 -- Whether a column of that name keeps DuckLake from having hot rows of its table.

@@ -79,7 +79,7 @@ BEGIN
         RETURN CASE WHEN t.table_id IS NULL THEN changes ELSE changes || format('dropped_table:%s', r.table_id) END;
     END IF;
 
-    changes := changes || pg_sluice.publish_schema(snapshot, c.nspname);
+    changes := array_remove(changes || pg_sluice.publish_schema(snapshot, c.nspname), NULL);
     SELECT schema_id INTO STRICT schema_of FROM pg_ducklake.ducklake_schema
         WHERE schema_name = c.nspname AND end_snapshot IS NULL;
     renamed := t.table_id IS NOT NULL AND (t.table_name, t.schema_id) IS DISTINCT FROM (c.relname::varchar, schema_of);

@@ -38,8 +38,6 @@ BEGIN
     END LOOP;
 END $$;
 GRANT USAGE ON SCHEMA pg_ducklake TO sluice_reader;
--- The views of hot rows come and go with versions of tables.
-ALTER DEFAULT PRIVILEGES FOR ROLE sluice_metadata IN SCHEMA pg_ducklake GRANT SELECT ON TABLES TO sluice_reader;
 GRANT SELECT ON pg_ducklake.ducklake_data_file, pg_ducklake.ducklake_delete_file TO sluice_reader;
 -- Also where nobody may connect but who is allowed to by name.
 DO $$

@@ -9,11 +9,11 @@ this transaction, one attempt waits long enough for that.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Backend
+from gateway.backend.connection import Backend, Result
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import PATIENCE
 
@@ -49,10 +49,24 @@ async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]], ch
     The backend is in a block that has not failed. Raises the errors of `carry_out`, 55P03 after the client's
     lock_timeout, and the errors of `check` between two attempts: PostgreSQL forgets a cancel for an idle backend.
     """
+    result, _ = await patiently_between(backend, carry_out, check)
+    return result
+
+
+async def patiently_between(
+    backend: Backend,
+    carry_out: Callable[[], Awaitable[_T]],
+    check: Callable[[], None] = _go_on,
+    first: Sequence[Statement] = (),
+    then: Sequence[Statement] = (),
+) -> tuple[_T, list[Result]]:
+    """`patiently`, with statements that need no such locks before the first attempt and after the last, in the same
+    round trips; returns the answers to those after it, too."""
     started = time.monotonic()
     milliseconds = _MOMENT_MILLISECONDS
     while True:
-        _, asked = await backend.run(PATIENCE.begin, Statement(_LIMIT, (str(milliseconds),)))
+        *_, asked = await backend.run(*first, PATIENCE.begin, Statement(_LIMIT, (str(milliseconds),)))
+        first = ()
         limit = int(asked.rows[0][0] or 0)
         try:
             result = await carry_out()
@@ -63,7 +77,7 @@ async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]], ch
             if limit and (time.monotonic() - started) * 1000 >= limit:
                 raise
         else:
-            await backend.run(*_DONE)
-            return result
+            answers = await backend.run(*_DONE, *then)
+            return result, answers[len(_DONE) :]
         *_, waited_for, _ = await backend.run(*PATIENCE.undo, _IS_WAITED_FOR, _PAUSE)
         milliseconds = _DEADLOCK_MILLISECONDS if waited_for.rows[0][0] == b"t" else _MOMENT_MILLISECONDS

@@ -50,8 +50,7 @@ _DEFAULT_LEVEL: Final = Statement("SHOW default_transaction_isolation")
 _WITHOUT_SNAPSHOT: Final = frozenset(
     {"set", "reset", "show", "lock", "fetch", "move", "listen", "notify", "unlisten", "checkpoint"}
 )
-# The level is explicit, because the backend publishes at this level only, whatever default_transaction_isolation
-# says.
+# The level is explicit: the backend publishes at this level only, whatever default_transaction_isolation says.
 BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
@@ -121,15 +120,18 @@ class Transaction:
         """The client's level, if the backend has not been told it."""
         return None if self.isolation is Isolation.READ_COMMITTED or not self.open else self.isolation.value
 
-    async def begin(self) -> None:
-        """Begin a block for a statement outside of the client's, unless one is open."""
-        if not self.open:
-            [_, level] = await self._backend.run(BEGIN, _DEFAULT_LEVEL)
-            self.implicit = True
-            self.isolation = isolation_of(level.rows[0][0])
-            await self._tell_level()
-            if self.read_only.is_default:
-                await self.read_only.begun()
+    async def begin(self, *asked: Statement) -> list[Result]:
+        """Begin a block for a statement outside of the client's, unless one is open; return the answers to `asked`."""
+        if self.open:
+            return await self._backend.run(*asked)
+        self.implicit, later = True, self.read_only.is_default
+        [_, level, *answers] = await self._backend.run(BEGIN, _DEFAULT_LEVEL, *(() if later else asked))
+        self.isolation = isolation_of(level.rows[0][0])
+        await self._tell_level()
+        if later:
+            await self.read_only.begun()
+            answers = await self._backend.run(*asked)
+        return answers
 
     async def begin_statement(
         self, question: Statement, *more: Statement, then: Sequence[Statement] = ()

@@ -18,6 +18,7 @@ from catalog.schema.schema_change_progress import Progress
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import analyse
 from gateway.backend.arrays import number_array
+from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.execution.reading.error_privileges import may_see_named
@@ -132,8 +133,13 @@ def nulls_found(schema: str, table: str, column: str) -> SluiceError:
 
 async def obligations(session: SessionContext) -> list[Obligation]:
     """What the session's transaction has noted and not met, in the order in which PostgreSQL would look."""
-    [result] = await session.backend.run(catalog_calls.obligations())
-    value = result.rows[0][0]
+    [answer] = await session.backend.run(catalog_calls.obligations())
+    return obligations_of(answer)
+
+
+def obligations_of(answer: Result) -> list[Obligation]:
+    """The same, of an answer to `catalog_calls.obligations`."""
+    value = answer.rows[0][0]
     assert value is not None
     return [_obligation(each) for each in json.loads(value)]
 

@@ -103,7 +103,8 @@ class ExplainChangePortal(StatementPortal):
         after = await self._indexes(changed)
         if any(each["relid"] in lake for each in found["columns"]):
             # Raises if the values cannot be computed; it undoes the savepoint.
-            await Reorganisation.plan(session, lake[0], using, before[lake[0]])
+            [obliged] = await session.backend.run(catalog_calls.column_obligations(lake[0]))
+            await Reorganisation.plan(session, lake[0], using, before[lake[0]], obliged)
         else:
             await session.backend.run(*TRIAL.undo)
         [steps] = await session.backend.run(catalog_calls.explained_steps(found["shapes"]))

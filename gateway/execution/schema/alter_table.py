@@ -22,11 +22,20 @@ from catalog.schema.schema_change_progress import Progress
 from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, element_from_json
 from catalog.schema.states import RULE_OF, Element, State, path
 from gateway.backend import catalog_calls
-from gateway.backend.lock_backoff import patiently
+from gateway.backend.connection import Result
+from gateway.backend.lock_backoff import patiently_between
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.shadow_execution import send_own
-from gateway.execution.constraints.constraint_validation import Obligation, look, meet, nulls_found, obligations, vouch
+from gateway.execution.constraints.constraint_validation import (
+    Obligation,
+    look,
+    meet,
+    nulls_found,
+    obligations,
+    obligations_of,
+    vouch,
+)
 from gateway.execution.constraints.expression_keys import check_computable
 from gateway.execution.reading.change_progress import watch
 from gateway.execution.schema.catch_up import until_little_is_left
@@ -110,8 +119,7 @@ class AlterPortal(StatementPortal):
         await self._begin(alone=False)
         before = (await latest(session, self._relid)).table
         owned = await owned_sequences(session.backend, [self._relid])
-        await session.backend.run(TRIAL.begin)
-        await self._relay()
+        noted, of_columns = await self._relay((TRIAL.begin,), self._obligations())
         counted = Counted(owned, await owned_sequences(session.backend, [self._relid]))
         if deferred.makes(counted.begun_anew):
             await session.backend.run(*TRIAL.undo)
@@ -119,8 +127,8 @@ class AlterPortal(StatementPortal):
             return False
         if self._makes_index:
             check_computable(session, (await latest(session, self._relid)).table)
-        wanted = await obligations(session)
-        columns = await Reorganisation.plan(session, self._relid, self._using, before)
+        wanted = obligations_of(noted)
+        columns = await Reorganisation.plan(session, self._relid, self._using, before, of_columns)
         if columns is not None:
             return await self._defer_rewriting(columns, counted)
         await session.backend.run(TRIAL.release, self._vouch_columns())
@@ -176,6 +184,9 @@ class AlterPortal(StatementPortal):
         )
         return True
 
+    def _obligations(self) -> tuple[Statement, Statement]:
+        return catalog_calls.obligations(), catalog_calls.column_obligations(self._relid)
+
     def _vouch_columns(self) -> Statement:
         return catalog_calls.vouch_columns(self._relid)
 
@@ -183,20 +194,22 @@ class AlterPortal(StatementPortal):
         session, transaction = self.session, self.session.transaction
         alone = not transaction.open and session.ends_with_statement
         await self._begin(alone=alone)
+        transaction.fresh = alone  # nothing is uncommitted yet
         before = (await latest(session, self._relid)).table
-        await session.backend.run(TRIAL.begin)
-        await self._relay()
+        transaction.fresh = False
+        noted, of_columns = await self._relay((TRIAL.begin,), self._obligations())
         if self._makes_index:
             check_computable(session, (await latest(session, self._relid)).table)
-        wanted = await obligations(session)
+        wanted = obligations_of(noted)
         elements = _ahead(await self._elements(), before) if alone and (wanted or self._makes_index) else []
-        columns = await Reorganisation.plan(session, self._relid, self._using, before)
+        columns = await Reorganisation.plan(session, self._relid, self._using, before, of_columns)
         if alone and (elements or columns is not None):
             await transaction.roll_back()
             await self._change(elements, wanted, columns)
         else:
             if columns is None:
-                await session.backend.run(TRIAL.release, self._vouch_columns())
+                *_, noted = await session.backend.run(TRIAL.release, self._vouch_columns(), catalog_calls.obligations())
+                left = obligations_of(noted)
             else:
                 try:
                     await until_little_is_left(columns.catch_up)
@@ -205,7 +218,8 @@ class AlterPortal(StatementPortal):
                 except BaseException:
                     await columns.discard()
                     raise
-            await meet(session, await obligations(session))
+                left = await obligations(session)
+            await meet(session, left)
             if transaction.implicit and session.ends_with_statement:
                 await transaction.commit()
 
@@ -214,9 +228,8 @@ class AlterPortal(StatementPortal):
         session, transaction = self.session, self.session.transaction
         order = _order(self._relid)
         while True:
-            await transaction.begin()
+            settings, abandoned = await transaction.begin(_SETTINGS, order)
             transaction.fresh = False
-            settings, abandoned = await session.backend.run(_SETTINGS, order)
             timeout, level = settings.rows[0]
             self.limit_time(int(timeout or 0) / 1000 or None)
             self._client_min_messages = "" if level is None else level.decode()
@@ -227,9 +240,11 @@ class AlterPortal(StatementPortal):
             await transaction.roll_back()
             await session.gateway.store.undo_abandoned(self._relid)
 
-    async def _relay(self) -> None:
-        """Let PostgreSQL execute the client's statement."""
-        await patiently(self.session.backend, self._relay_once, partial(check, self.session))
+    async def _relay(self, first: Sequence[Statement] = (), then: Sequence[Statement] = ()) -> list[Result]:
+        """Let PostgreSQL execute the client's statement between others; return the answers to those after it."""
+        backend = self.session.backend
+        _, answers = await patiently_between(backend, self._relay_once, partial(check, self.session), first, then)
+        return answers
 
     async def _relay_once(self) -> None:
         self._answers.clear()

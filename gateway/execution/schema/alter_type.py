@@ -27,7 +27,7 @@ from gateway.execution.schema.catch_up import until_little_is_left
 from gateway.execution.schema.deferred_validation import defer
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
 from gateway.execution.schema.reread_columns import RereadColumns
-from gateway.execution.schema.table_rewrite import ComputedColumn, Plan, Reorganisation, column_obligations
+from gateway.execution.schema.table_rewrite import ComputedColumn, Plan, Reorganisation, computed_columns
 from gateway.execution.shadow.function_guard import guarding
 from gateway.session.cancel_listener import attending, check
 from gateway.session.visibility import latest
@@ -137,7 +137,7 @@ class AlterTypePortal(SchemaOnlyPortal):
             found = {}
             for oid in await _tables_to_write_anew(session):
                 if oid not in written:
-                    found[oid] = await column_obligations(session, oid)
+                    found[oid] = computed_columns(*await session.backend.run(catalog_calls.column_obligations(oid)))
             if not found:
                 await session.backend.run(TRIAL.release)
                 return tag

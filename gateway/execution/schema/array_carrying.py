@@ -15,7 +15,7 @@ from gateway.backend.savepoints import TRIAL
 from gateway.execution.reading.postgres_column import column_types
 from gateway.execution.schema.alter_table import order_changes
 from gateway.execution.schema.catch_up import until_little_is_left
-from gateway.execution.schema.table_rewrite import Plan, Reorganisation, column_obligations
+from gateway.execution.schema.table_rewrite import Plan, Reorganisation, computed_columns
 from gateway.session.visibility import latest
 from gateway.statement.array_shapes import ArrayShapeError
 from planner.syntax.lexer import quoted
@@ -62,7 +62,7 @@ async def _carry(session: SessionContext, unheld: ArrayShapeError) -> None:
     await order_changes(session, unheld.relid)
     old = (await latest(session, unheld.relid)).table
     await session.backend.run(TRIAL.begin, change)
-    columns, new = await column_obligations(session, unheld.relid)
+    columns, new = computed_columns(*await session.backend.run(catalog_calls.column_obligations(unheld.relid)))
     if not columns:
         await session.backend.run(TRIAL.release)
         return

@@ -29,6 +29,7 @@ from catalog.store import table_from_description
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import analyse
 from gateway.backend.arrays import number_array
+from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
@@ -146,13 +147,15 @@ class Reorganisation:
     draws: frozenset[int] = frozenset()
 
     @classmethod
-    async def plan(cls, session: SessionContext, relid: int, using: Mapping[str, str], before: Table) -> Self | None:
+    async def plan(
+        cls, session: SessionContext, relid: int, using: Mapping[str, str], before: Table, obliged: Result
+    ) -> Self | None:
         """The columns to compute after the transaction's change of a table, which was `before`; None without any.
 
         The change was made in a savepoint, which is undone if columns remain. `using` are the expressions of columns
-        with a new type, by name.
+        with a new type, by name; `obliged` is the answer to `catalog_calls.column_obligations`.
         """
-        columns, new = await column_obligations(session, relid)
+        columns, new = computed_columns(obliged)
         if not columns:
             return None
         found = cls(session, relid, columns, before, new)
@@ -203,7 +206,7 @@ class Reorganisation:
         names = {column.attnum: f"pg_sluice_{column.attnum}" for column in changed}
         adding = ", ".join(f"ADD COLUMN {names[column.attnum]} {column.type}" for column in changed)
         await session.backend.run(TRIAL.begin, Statement(f"ALTER TABLE {qualified(self.old)} {adding}"))
-        _, wider = await column_obligations(session, self.relid)
+        _, wider = computed_columns(*await session.backend.run(catalog_calls.column_obligations(self.relid)))
         targets = {
             next(each.attnum for each in wider.columns if each.name == names[column.attnum]): column.attnum
             for column in changed
@@ -411,7 +414,7 @@ class Reorganisation:
     async def publish(self) -> None:
         """The change is in place again: stage the new files, which replace the old ones at COMMIT."""
         session = self.session
-        _, new = await column_obligations(session, self.relid)
+        _, new = computed_columns(*await session.backend.run(catalog_calls.column_obligations(self.relid)))
         if [column.column_id for column in new.columns] != [column.column_id for column in self.new.columns]:
             raise SluiceError(
                 SqlState.SERIALIZATION_FAILURE, "could not serialize access: the table was altered meanwhile"
@@ -455,10 +458,10 @@ def recompute(relid: int, using: Iterable[str]) -> Statement:
     return catalog_calls.recompute_columns(relid, using)
 
 
-async def column_obligations(session: SessionContext, relid: int) -> tuple[list[ComputedColumn], Table]:
-    """The columns of a table to be computed, and the table as the transaction has made it."""
-    [result] = await session.backend.run(catalog_calls.column_obligations(relid))
-    value = result.rows[0][0]
+def computed_columns(answer: Result) -> tuple[list[ComputedColumn], Table]:
+    """The columns of a table to be computed, and the table as the transaction has made it, of an answer to
+    `catalog_calls.column_obligations`."""
+    value = answer.rows[0][0]
     assert value is not None
     found = json.loads(value)
     return [_computed(each) for each in found["columns"]], table_from_description(found["table"])
