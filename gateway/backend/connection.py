@@ -13,10 +13,12 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
 from catalog.postgres.backends import BackendId
+from gateway.backend.activity import Activity
 from gateway.backend.backend_encoding import TO_UTF8, back, switched
 from gateway.backend.cancel_request import send_cancel_request
 from gateway.backend.dsn import Address
@@ -132,6 +134,8 @@ class Backend:
         # Set when the connection serves a client.
         self.told: Told | None = None
         self.parameters: dict[str, str] = {}
+        # The client's statement, which pg_stat_activity shows while the gateway works for it.
+        self.activity = Activity()
         # The latest schema update published here that other gateways must know (write_update in
         # catalog/sql/synchronisation.sql).
         self.changed_schema: int | None = None
@@ -226,6 +230,11 @@ class Backend:
             return b"", b""
         to, fro = (b"".join(encoded_parts(Statement(sql), _SWITCH)) for sql in (TO_UTF8, back(self.parameters)))
         return to, fro
+
+    @property
+    def comment(self) -> bytes:
+        """The comment that shows the client's statement, for a statement of the gateway."""
+        return self.activity.comment(in_utf8=not converts(self.parameters))
 
     def send(self, *parts: bytes | memoryview) -> None:
         """Begin to send bytes. If the backend is lost, the reader of the answer gets the reason."""
@@ -379,12 +388,15 @@ class Backend:
         sent = [Statement(each) if isinstance(each, str) else statements[each] for each in order]
         for statement in sent:
             self._note_savepoint(statement.sql)
-        out = await aside(encoded, sent, is_large=any(map(is_large, sent)))
+        comment = self.comment
+        out = await aside(partial(encoded, comment=comment), sent, is_large=any(map(is_large, sent)))
         self._scanner.passing = frozenset()
         closed, self._names_linger = self._names_linger, False
         try:
             self.send(*([closing()] if closed else []), *out, _SYNC if sync else _FLUSH)
-            results = await self._results(sent, sync, closed=CLOSES_BEFORE if closed else 0)
+            results = await self._results(
+                sent, sync, closed=CLOSES_BEFORE if closed else 0, shift=len(comment.decode())
+            )
             self.at_rest = sync
             if self.repeated is not None:
                 self.repeated += [statement for statement in statements if statement.lasting]
@@ -410,9 +422,9 @@ class Backend:
                 self.savepoints.append(name)
 
     async def _results(  # noqa: C901  one case for each kind of answer
-        self, statements: Sequence[Statement], sync: bool, *, closed: int
+        self, statements: Sequence[Statement], sync: bool, *, closed: int, shift: int
     ) -> list[Result]:
-        """The results; `closed` CloseCompletes come before them."""
+        """The results; `closed` CloseCompletes come before them. Positions are shifted in the gateway's own texts."""
         count = len(statements)
         results = [Result()]
         closed, size = -closed, 0
@@ -446,6 +458,8 @@ class Backend:
                     error = message.to_error()
                     if len(results) > count or not statements[len(results) - 1].of_client:
                         error.fields.pop("W", None)
+                        if shift and "P" in error.fields:
+                            error.fields["P"] = str(int(error.fields["P"]) - shift)
                 case NoticeResponse():
                     results[-1].notices.append(message)
                 case ParameterStatus() | NotificationResponse():

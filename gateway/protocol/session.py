@@ -13,6 +13,7 @@ from typing import Final
 
 from catalog.errors import SluiceError, SqlState
 from catalog.gateways import lost_catalog
+from gateway.backend.activity import beginning
 from gateway.backend.connection import BackendLostError
 from gateway.backend.own_message import refuse_own
 from gateway.client.connection import ClientGoneError
@@ -135,6 +136,7 @@ class Session(ExtendedQuery):
         if handler is None:
             return
         self.reading.begin()
+        self._show(kind, frame)
         await self.begin_answering()
         self._pipeline.begin()
         try:
@@ -170,6 +172,20 @@ class Session(ExtendedQuery):
             await spread(self)
             self._ready()
         self.answering = False
+
+    def _show(self, kind: type, frame: Frame) -> None:
+        """Have pg_stat_activity show the statement of a message. PostgreSQL itself knows those that it executes."""
+        activity = self.backend.activity
+        if kind in _TEXTS:
+            activity.show(beginning(frame, after=0 if kind is frontend.Query else 1))
+        elif kind is frontend.Bind:
+            known = self._statements.known(beginning(frame, after=1).decode("utf-8", "replace"))
+            activity.show(known.text or ("" if known.lake is None else known.lake.analysis.sql), beginning(frame))
+        elif kind is frontend.Execute and (portal := beginning(frame)) != activity.portal:
+            bound = self._portals.get(portal.decode("utf-8", "replace"))
+            activity.show("" if bound is None else bound.prepared.analysis.sql, portal)
+        elif kind is frontend.FunctionCall:
+            activity.show("")
 
     async def _end_own_block(self) -> bool:
         """Commit or roll back a block that the gateway began. An error of COMMIT is sent: False."""
