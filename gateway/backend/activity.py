@@ -22,9 +22,9 @@ _KEPT: Final = "\x01\x02"
 _CUT: Final = "\ufffd"
 
 
-def beginning(frame: Frame, *, after: int = 0) -> bytes:
-    """The beginning of a text in a message, `after` so many other texts."""
-    start = HEADER_BYTES
+def beginning(frame: Frame, *, after: int = 0, skipped: int = 0) -> bytes:
+    """The beginning of a text in a message, `after` so many other texts and `skipped` bytes."""
+    start = HEADER_BYTES + skipped
     for _ in range(after):
         end = frame.data.find(b"\0", start, start + SHOWN_MAX)
         if end < 0:

@@ -135,7 +135,7 @@ class ExtendedQuery(SessionContext):
         message = await self.encoding.read(frontend.Bind, frame)
         self._check_named(message.statement)
         known = self._statements.known(message.statement)
-        prepared = known.lake
+        prepared = None if self.backend.status == b"E" else known.lake  # in a failed block, PostgreSQL refuses it
         self._portal_commands.forget(message.portal)
         if self.transaction.deferred.pending and self.backend.status == b"T":
             if not await self._settle():
