@@ -388,15 +388,12 @@ class Backend:
         sent = [Statement(each) if isinstance(each, str) else statements[each] for each in order]
         for statement in sent:
             self._note_savepoint(statement.sql)
-        comment = self.comment
-        out = await aside(partial(encoded, comment=comment), sent, is_large=any(map(is_large, sent)))
+        out = await aside(partial(encoded, comment=self.comment), sent, is_large=any(map(is_large, sent)))
         self._scanner.passing = frozenset()
         closed, self._names_linger = self._names_linger, False
         try:
             self.send(*([closing()] if closed else []), *out, _SYNC if sync else _FLUSH)
-            results = await self._results(
-                sent, sync, closed=CLOSES_BEFORE if closed else 0, shift=len(comment.decode())
-            )
+            results = await self._results(sent, sync, closed=CLOSES_BEFORE if closed else 0)
             self.at_rest = sync
             if self.repeated is not None:
                 self.repeated += [statement for statement in statements if statement.lasting]
@@ -422,9 +419,9 @@ class Backend:
                 self.savepoints.append(name)
 
     async def _results(  # noqa: C901  one case for each kind of answer
-        self, statements: Sequence[Statement], sync: bool, *, closed: int, shift: int
+        self, statements: Sequence[Statement], sync: bool, *, closed: int
     ) -> list[Result]:
-        """The results; `closed` CloseCompletes come before them. Positions are shifted in the gateway's own texts."""
+        """The results; `closed` CloseCompletes come before them."""
         count = len(statements)
         results = [Result()]
         closed, size = -closed, 0
@@ -458,8 +455,6 @@ class Backend:
                     error = message.to_error()
                     if len(results) > count or not statements[len(results) - 1].of_client:
                         error.fields.pop("W", None)
-                        if shift and "P" in error.fields:
-                            error.fields["P"] = str(int(error.fields["P"]) - shift)
                 case NoticeResponse():
                     results[-1].notices.append(message)
                 case ParameterStatus() | NotificationResponse():

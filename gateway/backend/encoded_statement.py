@@ -26,6 +26,14 @@ _KEPT_TEXT_MAX: Final = 4096
 _VALUE_COST: Final = 256
 
 
+# What texts of the gateway begin with. Texts of clients stay as they are: pg_prepared_statements, pg_cursors and
+# current_query() show them.
+_COMMENTED: Final = (
+    MARK, "SELECT pg_catalog.", "SELECT pg_sluice.", "SAVEPOINT ", "ROLLBACK", "RELEASE ", "BEGIN", "COMMIT", "SET ",
+    "SHOW ",
+)  # fmt: skip
+
+
 def is_large(statement: Statement) -> bool:
     """Whether encoding takes long."""
     size = len(statement.sql) + sum(len(value) for value in statement.parameters if value is not None)
@@ -75,7 +83,7 @@ def _parts(statement: Statement, name: str, comment: bytes) -> tuple[bytes, byte
         bind = frontend.Bind(name, statement.prepared, formats, values, (statement.result_format,)).encode()
         return b"", bind + execute, after
     parse = (_kept_parse if len(statement.sql) <= _KEPT_TEXT_MAX else _parse)(name, statement.sql, types)
-    if comment and not statement.of_client:
+    if comment and not statement.of_client and statement.sql.startswith(_COMMENTED):
         parse = _commented(parse, name, statement.sql, comment)
     bind = (_bind if values else _kept_bind)(name, formats, values, statement.result_format)
     return parse, bind + execute, after
