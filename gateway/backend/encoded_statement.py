@@ -30,8 +30,10 @@ _VALUE_COST: Final = 256
 # current_query() show them.
 _COMMENTED: Final = (
     MARK, "SELECT pg_catalog.", "SELECT pg_sluice.", "SAVEPOINT ", "ROLLBACK", "RELEASE ", "BEGIN", "COMMIT", "SET ",
-    "SHOW ",
+    "SHOW ", "TRUNCATE ", "DROP TABLE pg_temp.", "\nSELECT pg_catalog.",
 )  # fmt: skip
+_QUALIFIED: Final = "OPERATOR(pg_catalog."
+_LOOKED_AT: Final = 1000
 
 
 def is_large(statement: Statement) -> bool:
@@ -83,7 +85,7 @@ def _parts(statement: Statement, name: str, comment: bytes) -> tuple[bytes, byte
         bind = frontend.Bind(name, statement.prepared, formats, values, (statement.result_format,)).encode()
         return b"", bind + execute, after
     parse = (_kept_parse if len(statement.sql) <= _KEPT_TEXT_MAX else _parse)(name, statement.sql, types)
-    if comment and not statement.of_client and statement.sql.startswith(_COMMENTED):
+    if comment and not statement.of_client and _is_own(statement.sql):
         parse = _commented(parse, name, statement.sql, comment)
     bind = (_bind if values else _kept_bind)(name, formats, values, statement.result_format)
     return parse, bind + execute, after
@@ -94,6 +96,10 @@ def _around(name: str) -> tuple[bytes, bytes, bytes]:
     """The messages that close the names before Parse, execute the portal, and close the names again."""
     statement, portal = frontend.Close(b"S", name).encode(), frontend.Close(b"P", name).encode()
     return statement + portal, frontend.Execute(name).encode(), portal + statement
+
+
+def _is_own(sql: str) -> bool:
+    return sql.startswith(_COMMENTED) or (sql.startswith("SELECT ") and _QUALIFIED in sql[:_LOOKED_AT])
 
 
 def _commented(parse: bytes, name: str, sql: str, comment: bytes) -> bytes:
