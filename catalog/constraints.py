@@ -23,7 +23,8 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A PRIMARY KEY or UNIQUE constraint over the columns `attnums`, in the constraint's order.
+    """A PRIMARY KEY or UNIQUE constraint over the columns `attnums`, in the constraint's order; or an `exclusion`
+    (EXCLUDE with equality alone), which demands the same.
 
     With `nulls_distinct`, a row with a NULL in any of them has no key. If the key is not `public`, only new rows
     satisfy it.
@@ -36,6 +37,7 @@ class Key:
     deferrable: bool
     deferred: bool
     public: bool = True
+    exclusion: bool = False
 
     def is_over(self, other: Key) -> bool:
         """Whether both keys demand the same, whatever their names."""
@@ -75,6 +77,7 @@ def key_from_json(key: Mapping[str, Any]) -> Key:
         deferrable=key["deferrable"],
         deferred=key["deferred"],
         public=key["public"],
+        exclusion=key["exclusion"],
     )
 
 

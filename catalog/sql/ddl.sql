@@ -1,9 +1,13 @@
 -- DDL by clients: event triggers that take a relation into the lake, number its columns, and refuse what the lake
 -- cannot store yet. Their notes in `dirty` are published at COMMIT (publish.sql).
 
-CREATE FUNCTION pg_sluice.refuse(construct text) RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION pg_sluice.refuse(construct text, hint text DEFAULT '') RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF hint <> '' THEN
+        RAISE EXCEPTION '% is not supported on lake tables', construct
+            USING ERRCODE = 'feature_not_supported', HINT = refuse.hint;
+    END IF;
     RAISE EXCEPTION '% is not supported on lake tables', construct USING ERRCODE = 'feature_not_supported';
 END $$;
 
@@ -222,13 +226,20 @@ BEGIN
             INSERT INTO pg_sluice.dirty SELECT r.relid, NULL FROM pg_sluice.tables_above(parent) a
                 JOIN pg_sluice.relation r ON r.relid = a;
         ELSIF command.object_type <> 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
-            PERFORM pg_sluice.refuse(command.command_tag);
+            PERFORM pg_sluice.refuse(command.command_tag, CASE command.object_type WHEN 'rule' THEN 'Use a trigger instead.' END);
         ELSIF command.object_type = 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
             IF command.command_tag = 'REINDEX' THEN
                 DELETE FROM pg_sluice.lake_index WHERE index_oid = command.objid;  -- its sidecars are made anew
             END IF;
             PERFORM pg_sluice.note_indexes(parent);
             INSERT INTO pg_sluice.dirty VALUES (parent, NULL);
+        END IF;
+        IF command.classid IN ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass)
+            OR (command.classid = 'pg_publication'::regclass AND (
+                EXISTS (SELECT FROM pg_publication p WHERE p.oid = command.objid AND p.puballtables)
+                OR EXISTS (SELECT FROM pg_publication_rel p WHERE p.prpubid = command.objid)
+                OR EXISTS (SELECT FROM pg_publication_namespace p WHERE p.pnpubid = command.objid))) THEN
+            PERFORM pg_sluice.refuse('a publication', 'Subscribers would receive no rows: these are in files.');
         END IF;
         IF command.classid <> 'pg_class'::regclass OR command.object_type = 'sequence' THEN
             CONTINUE;
@@ -239,7 +250,11 @@ BEGIN
             CONTINUE;
         END IF;
         IF c.relkind IN ('p', 'f') THEN
-            PERFORM pg_sluice.refuse(CASE c.relkind WHEN 'p' THEN 'PARTITION BY' ELSE 'a foreign table' END);
+            IF c.relkind = 'p' THEN
+                PERFORM pg_sluice.refuse('PARTITION BY', 'Create the table without it: of files whose statistics '
+                                         'exclude a condition nothing is read, so a large table needs no partitions.');
+            END IF;
+            PERFORM pg_sluice.refuse('a foreign table');
         ELSIF c.relkind NOT IN ('r', 'm') THEN
             CONTINUE;
         END IF;
@@ -247,9 +262,9 @@ BEGIN
         IF c.relpersistence = 'u' THEN
             PERFORM pg_sluice.refuse('UNLOGGED');
         ELSIF EXISTS (SELECT FROM pg_inherits WHERE c.oid IN (inhrelid, inhparent)) THEN
-            PERFORM pg_sluice.refuse('INHERITS');
+            PERFORM pg_sluice.refuse('INHERITS', 'CREATE TABLE … (LIKE …) takes the columns of another table.');
         ELSIF c.reloftype <> 0 THEN
-            PERFORM pg_sluice.refuse('a typed table (OF)');
+            PERFORM pg_sluice.refuse('a typed table (OF)', 'Name the columns of the type in CREATE TABLE.');
         END IF;
         IF c.relkind = 'm' THEN
             -- The gateway creates each WITH NO DATA and fills it itself: PostgreSQL has only shadows to fill it from.

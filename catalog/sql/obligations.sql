@@ -22,7 +22,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow) OR pg_sluice.has_rows(shadow) THEN
         INSERT INTO pg_sluice.obligation
             SELECT k.oid, shadow FROM pg_constraint k LEFT JOIN pg_sluice.constraint_known o ON o.constraint_oid = k.oid
-            WHERE k.conrelid = shadow AND k.contype IN ('c', 'n', 'p', 'u', 'f') AND k.convalidated AND k.conenforced
+            WHERE k.conrelid = shadow AND k.contype IN ('c', 'n', 'p', 'u', 'f', 'x') AND k.convalidated AND k.conenforced
                 AND o.validated IS DISTINCT FROM true
                 AND NOT (k.contype = 'n' AND (k.conkey <@ filled OR pg_sluice.is_kept_not_null(k)))
                 -- USING INDEX: its rows have been checked.
@@ -91,7 +91,7 @@ $$;
 CREATE FUNCTION pg_sluice.obligation_place(k pg_constraint) RETURNS integer LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN k.contype = 'f' THEN 5
-                WHEN k.contype NOT IN ('p', 'u') THEN CASE k.contype WHEN 'n' THEN 2 ELSE 3 END
+                WHEN k.contype NOT IN ('p', 'u', 'x') THEN CASE k.contype WHEN 'n' THEN 2 ELSE 3 END
                 WHEN EXISTS (SELECT FROM pg_sluice.column_obligation o WHERE o.relid = k.conrelid) THEN 4
                 ELSE 1 END
 $$;

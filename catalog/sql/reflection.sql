@@ -42,10 +42,22 @@ BEGIN
     EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.pg_stat_all_tables AS SELECT %s FROM (%s) v '
                    'LEFT JOIN pg_sluice.relation r ON r.relid = v.relid',
                    listed, rtrim(pg_get_viewdef('pg_catalog.pg_stat_all_tables'::regclass), ';'));
-    -- Clients may not end the gateways' own connections, which do not count as clients'.
-    EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.pg_stat_activity AS SELECT v.* FROM (%s) v '
+    -- Clients may not end the gateways' own connections, which do not count as clients'. The gateway's statements at a
+    -- client's backend have the client's text in a comment (gateway/backend/activity.py).
+    SELECT string_agg(CASE a.attname
+        WHEN 'query' THEN $column$CASE WHEN s.shown = '' THEN v.query ELSE replace(regexp_replace(
+            substr(s.shown, strpos(s.shown, ' ') + 1), E'\x01(?!\x02)', '', 'g'), E'\x01\x02', E'\x01')
+            END AS query$column$
+        WHEN 'query_start' THEN $column$CASE WHEN s.shown = '' THEN v.query_start ELSE least(v.query_start,
+            to_timestamp(split_part(s.shown, ' ', 1)::double precision)) END AS query_start$column$
+        ELSE format('v.%I', a.attname) END, ', ' ORDER BY a.attnum) INTO listed
+        FROM pg_attribute a WHERE a.attrelid = 'pg_catalog.pg_stat_activity'::regclass AND a.attnum > 0;
+    EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.pg_stat_activity AS SELECT %s FROM (%s) v '
+                   'CROSS JOIN LATERAL (SELECT coalesce(split_part('
+                   'substring(v.query FROM %L), '' */'', 1), '''')) s (shown) '
                    'WHERE (v.application_name = ''sluice gateway'' AND v.usesysid IN ('
                    'SELECT a.oid FROM pg_authid a WHERE a.rolsuper OR a.rolname = ''sluice_gateway'')) IS NOT TRUE '
                    'OR pg_has_role(current_user, ''sluice_metadata'', ''MEMBER'')',
-                   rtrim(pg_get_viewdef('pg_catalog.pg_stat_activity'::regclass), ';'));
+                   listed, rtrim(pg_get_viewdef('pg_catalog.pg_stat_activity'::regclass), ';'),
+                   '^(?:/[*]sluice:\w+(?: \d+)?[*]/)?/[*]sluice:as (\d+[.]\d+ .*)$');
 END $$;

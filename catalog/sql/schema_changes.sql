@@ -116,9 +116,14 @@ BEGIN
         SELECT coalesce(jsonb_agg(jsonb_build_object(
             'relid', k.conrelid::bigint, 'other_relid', k.confrelid::bigint, 'name', k.conname,
             'constraint', k.oid::bigint,
-            'kind', CASE WHEN k.contype IN ('p', 'u') THEN 'index' ELSE 'constraint' END,
+            'kind', CASE WHEN k.contype IN ('p', 'u', 'x') THEN 'index' ELSE 'constraint' END,
             'of_column', CASE WHEN k.contype = 'n' THEN a.attname END,
             'definition', CASE WHEN k.contype IN ('p', 'u') THEN pg_get_indexdef(k.conindid)
+                          WHEN k.contype = 'x' THEN format('CREATE UNIQUE INDEX %I ON %s USING btree (%s)', k.conname,
+                              k.conrelid::regclass, (
+                                  SELECT string_agg(quote_ident(c.attname), ', ' ORDER BY u.n)
+                                  FROM unnest(k.conkey) WITH ORDINALITY u (attnum, n)
+                                  JOIN pg_attribute c ON c.attrelid = k.conrelid AND c.attnum = u.attnum))
                           ELSE format('CONSTRAINT %I %s', k.conname, pg_get_constraintdef(k.oid)) END,
             'origin', CASE WHEN EXISTS (SELECT FROM pg_sluice.published_shape s
                                         WHERE s.relid = k.conrelid AND s.shape -> 'constraints' ? k.oid::text)

@@ -136,13 +136,16 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     """
     in_block = backend.status == b"T"
     before, undo = ((TRIAL.begin, _ON), TRIAL.undo) if in_block else ((_ON,), ())
+    comment = backend.comment
     parse = frontend.Parse(name, sql, parameter_types)
     parsing = parse.encode() if len(sql) < _LARGE else await asyncio.to_thread(parse.encode)
     backend.send(
         b"".join(map(encode_statement, before)),
         parsing,
         frontend.Describe(b"S", name).encode(),
-        encode_statement(_OFF) + following.messages + b"".join(map(encode_statement, undo)),
+        encode_statement(_OFF, comment)
+        + following.messages
+        + b"".join(encode_statement(each, comment) for each in undo),
         (frontend.Sync() if sync else frontend.Flush()).encode(),
     )
     begins = CLOSES * len(before)

@@ -13,10 +13,12 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
 from catalog.postgres.backends import BackendId
+from gateway.backend.activity import Activity
 from gateway.backend.backend_encoding import TO_UTF8, back, switched
 from gateway.backend.cancel_request import send_cancel_request
 from gateway.backend.dsn import Address
@@ -132,6 +134,8 @@ class Backend:
         # Set when the connection serves a client.
         self.told: Told | None = None
         self.parameters: dict[str, str] = {}
+        # The client's statement, which pg_stat_activity shows while the gateway works for it.
+        self.activity = Activity()
         # The latest schema update published here that other gateways must know (write_update in
         # catalog/sql/synchronisation.sql).
         self.changed_schema: int | None = None
@@ -226,6 +230,11 @@ class Backend:
             return b"", b""
         to, fro = (b"".join(encoded_parts(Statement(sql), _SWITCH)) for sql in (TO_UTF8, back(self.parameters)))
         return to, fro
+
+    @property
+    def comment(self) -> bytes:
+        """The comment that shows the client's statement, for a statement of the gateway."""
+        return self.activity.comment(in_utf8=not converts(self.parameters))
 
     def send(self, *parts: bytes | memoryview) -> None:
         """Begin to send bytes. If the backend is lost, the reader of the answer gets the reason."""
@@ -379,7 +388,7 @@ class Backend:
         sent = [Statement(each) if isinstance(each, str) else statements[each] for each in order]
         for statement in sent:
             self._note_savepoint(statement.sql)
-        out = await aside(encoded, sent, is_large=any(map(is_large, sent)))
+        out = await aside(partial(encoded, comment=self.comment), sent, is_large=any(map(is_large, sent)))
         self._scanner.passing = frozenset()
         closed, self._names_linger = self._names_linger, False
         try:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from gateway.backend.own_message import MARK
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.client.message_thread import aside
-from gateway.wire.framing import LARGE_BYTES
+from gateway.wire.framing import HEADER, HEADER_BYTES, LARGE_BYTES
 from gateway.wire.messages import frontend
 from gateway.wire.messages.layout import Message
 
@@ -25,33 +26,43 @@ _KEPT_TEXT_MAX: Final = 4096
 _VALUE_COST: Final = 256
 
 
+# What texts of the gateway begin with. Texts of clients stay as they are: pg_prepared_statements, pg_cursors and
+# current_query() show them.
+_COMMENTED: Final = (
+    MARK, "SELECT pg_catalog.", "SELECT pg_sluice.", "SAVEPOINT ", "ROLLBACK", "RELEASE ", "BEGIN", "COMMIT", "SET ",
+    "SHOW ", "TRUNCATE ", "DROP TABLE pg_temp.", "\nSELECT pg_catalog.",
+)  # fmt: skip
+_QUALIFIED: Final = "OPERATOR(pg_catalog."
+_LOOKED_AT: Final = 1000
+
+
 def is_large(statement: Statement) -> bool:
     """Whether encoding takes long."""
     size = len(statement.sql) + sum(len(value) for value in statement.parameters if value is not None)
     return size >= LARGE_BYTES
 
 
-def encoded(statements: Sequence[Statement]) -> list[bytes]:
+def encoded(statements: Sequence[Statement], comment: bytes = b"") -> list[bytes]:
     """The messages of the statements, without the Closes before them. Large ones stay in parts, because joining them
-    takes time.
+    takes time. The comment stands in the gateway's own texts.
     """
     small: list[bytes] = []
     parts: list[bytes] = []
     for statement in statements:
         if is_large(statement):
-            parts += [b"".join(small), *_parts(statement, OWN)]
+            parts += [b"".join(small), *_parts(statement, OWN, comment)]
             small.clear()
         else:
-            small += _parts(statement, OWN)
+            small += _parts(statement, OWN, comment)
     return [*parts, b"".join(small)]
 
 
-def encode_statement(statement: Statement) -> bytes:
+def encode_statement(statement: Statement, comment: bytes = b"") -> bytes:
     """Parse, Bind and Execute under the gateway's own names, which leave the client's unnamed ones alone.
 
     Both names outlive an error (the portal until ROLLBACK), so they are closed before and after.
     """
-    return b"".join(encoded_parts(statement))
+    return b"".join(encoded_parts(statement, comment=comment))
 
 
 def closing() -> bytes:
@@ -59,13 +70,13 @@ def closing() -> bytes:
     return _around(OWN)[0]
 
 
-def encoded_parts(statement: Statement, name: str = OWN) -> tuple[bytes, bytes, bytes]:
+def encoded_parts(statement: Statement, name: str = OWN, comment: bytes = b"") -> tuple[bytes, bytes, bytes]:
     """The messages up to Parse, Bind and Execute, and the messages after them."""
-    parse, execute, after = _parts(statement, name)
+    parse, execute, after = _parts(statement, name, comment)
     return _around(name)[0] + parse, execute, after
 
 
-def _parts(statement: Statement, name: str) -> tuple[bytes, bytes, bytes]:
+def _parts(statement: Statement, name: str, comment: bytes) -> tuple[bytes, bytes, bytes]:
     """`encoded_parts` without the Closes before Parse."""
     values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
     types, formats = tuple(statement.parameter_types), tuple(statement.parameter_formats)
@@ -74,6 +85,8 @@ def _parts(statement: Statement, name: str) -> tuple[bytes, bytes, bytes]:
         bind = frontend.Bind(name, statement.prepared, formats, values, (statement.result_format,)).encode()
         return b"", bind + execute, after
     parse = (_kept_parse if len(statement.sql) <= _KEPT_TEXT_MAX else _parse)(name, statement.sql, types)
+    if comment and not statement.of_client and _is_own(statement.sql):
+        parse = _commented(parse, name, statement.sql, comment)
     bind = (_bind if values else _kept_bind)(name, formats, values, statement.result_format)
     return parse, bind + execute, after
 
@@ -83,6 +96,18 @@ def _around(name: str) -> tuple[bytes, bytes, bytes]:
     """The messages that close the names before Parse, execute the portal, and close the names again."""
     statement, portal = frontend.Close(b"S", name).encode(), frontend.Close(b"P", name).encode()
     return statement + portal, frontend.Execute(name).encode(), portal + statement
+
+
+def _is_own(sql: str) -> bool:
+    return sql.startswith(_COMMENTED) or (sql.startswith("SELECT ") and _QUALIFIED in sql[:_LOOKED_AT])
+
+
+def _commented(parse: bytes, name: str, sql: str, comment: bytes) -> bytes:
+    """The Parse with a comment in its text, behind the one that names a function (gateway/backend/own_message.py)."""
+    place = HEADER_BYTES + len(name) + 1
+    if sql.startswith(MARK):
+        place = parse.index(b"*/", place) + 2
+    return HEADER.pack(parse[0], len(parse) + len(comment) - 1) + parse[HEADER_BYTES:place] + comment + parse[place:]
 
 
 def _parse(name: str, sql: str, types: tuple[int, ...]) -> bytes:

@@ -15,8 +15,9 @@ from typing import AnyStr, Final
 from catalog.errors import SluiceError, SqlState
 from planner.syntax.fixed_names import loose_name
 
-_BEGINS: Final = "/*sluice:"
-_BEGINS_BYTES: Final = _BEGINS.encode()
+# What the gateway's comments begin with.
+MARK: Final = "/*sluice:"
+_MARK_BYTES: Final = MARK.encode()
 # Bytes searched in about a millisecond.
 _SLICE: Final = 1 << 22
 _FUNCTION: Final = re.compile(r"\bpg_sluice\.(\w+)\(")
@@ -31,13 +32,13 @@ def own(sql: str, relation: int | None = None) -> str:
     assert called is not None, sql
     _check_names(sql)
     of = "" if relation is None else f" {relation}"
-    return f"{_BEGINS}{called[1]}{of}*/ {sql}"
+    return f"{MARK}{called[1]}{of}*/ {sql}"
 
 
 def of_shadow(relation: int, sql: str) -> str:
     """A statement of the gateway over the rows of a table's shadow, which `shadow_view` names."""
     _check_names(sql)
-    return f"{_BEGINS}shadow {relation}*/ {sql}"
+    return f"{MARK}shadow {relation}*/ {sql}"
 
 
 # A literal without a name in it, mostly a transaction's number, which differs each time.
@@ -65,7 +66,7 @@ def _check_names(sql: str) -> None:
 
 async def refuse_own(message: bytes) -> None:
     """Raise 42501 for a client's message that looks like one of the gateway's."""
-    if await holds(message, _BEGINS_BYTES):
+    if await holds(message, _MARK_BYTES):
         raise refused()
 
 

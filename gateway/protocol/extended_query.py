@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.errors import SluiceError, SqlState
+from gateway.backend.activity import SHOWN_MAX
 from gateway.backend.analysis import NOTHING
 from gateway.backend.bind_parameters import bind_in_utf8, canonical_parameters
 from gateway.backend.connection import Backend, BackendLostError, Item
@@ -83,7 +84,7 @@ class ExtendedQuery(SessionContext):
         message, frame = read
         name, known = message.statement, self._statements.known(message.statement)
         # The backend refuses a second Parse of the same name, unless it is the empty name.
-        self._statements[name] = PreparedStatement(known.lake if name else None)
+        self._statements[name] = PreparedStatement(known.lake if name else None, text=message.query[:SHOWN_MAX])
         statements = await offloaded(self, size := len(message.query), split_and_look, message.query, as_of.NAME)
         self.note_names(statements, later=True)
         self._note_command(message, statements)
@@ -134,7 +135,7 @@ class ExtendedQuery(SessionContext):
         message = await self.encoding.read(frontend.Bind, frame)
         self._check_named(message.statement)
         known = self._statements.known(message.statement)
-        prepared = known.lake
+        prepared = None if self.backend.status == b"E" else known.lake  # in a failed block, PostgreSQL refuses it
         self._portal_commands.forget(message.portal)
         if self.transaction.deferred.pending and self.backend.status == b"T":
             if not await self._settle():

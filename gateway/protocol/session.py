@@ -13,16 +13,18 @@ from typing import Final
 
 from catalog.errors import SluiceError, SqlState
 from catalog.gateways import lost_catalog
-from gateway.backend.connection import BackendLostError
+from gateway.backend.activity import beginning
+from gateway.backend.connection import Backend, BackendLostError
 from gateway.backend.own_message import refuse_own
-from gateway.client.connection import ClientGoneError
+from gateway.client.connection import Client, ClientGoneError
+from gateway.node.gateway_context import GatewayContext
 from gateway.protocol import simple_query
 from gateway.protocol.extended_query import ExtendedQuery
 from gateway.session.repeated_execution import REPETITIONS_MAX
 from gateway.session.schema_propagation import shut_down, spread
-from gateway.wire.framing import Frame, UnknownTypeError
+from gateway.wire.framing import HEADER_BYTES, Frame, UnknownTypeError
 from gateway.wire.messages import frontend
-from gateway.wire.messages.backend import ErrorResponse, ReadyForQuery
+from gateway.wire.messages.backend import ErrorResponse, NoData, ReadyForQuery
 from gateway.wire.states import Action, State
 
 _LOG: Final = logging.getLogger("sluice.session")
@@ -36,6 +38,11 @@ _BEGINNING: Final = frozenset({frontend.Query, frontend.Parse, frontend.Bind, fr
 
 class Session(ExtendedQuery):
     """The session's loop; `run` returns when the client has disconnected or the session was ended."""
+
+    def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
+        super().__init__(gateway, client, backend, user)
+        # Portals of the lake that a failed block has, and whether they return rows.
+        self._failed_portals: dict[str, bool] = {}
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -135,6 +142,7 @@ class Session(ExtendedQuery):
         if handler is None:
             return
         self.reading.begin()
+        self._show(kind, frame)
         await self.begin_answering()
         self._pipeline.begin()
         try:
@@ -164,12 +172,25 @@ class Session(ExtendedQuery):
                 good = await self._end_own_block()
             self.client.committed(good=good)
             self.ends_with_statement = self.unsynced = self._holds_portal = False
-            if self.backend.status != b"T":
-                await self._close_portals()
+            await self._end_portals()
             await self.cursors.look()
             await spread(self)
             self._ready()
         self.answering = False
+
+    def _show(self, kind: type, frame: Frame) -> None:
+        """Have pg_stat_activity show the statement of a message. PostgreSQL itself knows those that it executes."""
+        activity = self.backend.activity
+        if kind in _TEXTS:
+            activity.show(beginning(frame, after=0 if kind is frontend.Query else 1))
+        elif kind is frontend.Bind:
+            known = self._statements.known(beginning(frame, after=1).decode("utf-8", "replace"))
+            activity.show(known.text or ("" if known.lake is None else known.lake.analysis.sql), beginning(frame))
+        elif kind is frontend.Execute and (portal := beginning(frame)) != activity.portal:
+            bound = self._portals.get(portal.decode("utf-8", "replace"))
+            activity.show("" if bound is None else bound.prepared.analysis.sql, portal)
+        elif kind is frontend.FunctionCall:
+            activity.show("")
 
     async def _end_own_block(self) -> bool:
         """Commit or roll back a block that the gateway began. An error of COMMIT is sent: False."""
@@ -225,6 +246,37 @@ class Session(ExtendedQuery):
 
     # ── extended query ──────────────────────────────────────────────────────────────────────────────────
 
+    async def _end_portals(self) -> None:
+        """Close the portals of a transaction that has ended or failed. In a failed block they are still there."""
+        if self.backend.status == b"T":
+            self._failed_portals.clear()
+            return
+        failed = {name: bound.portal.columns is not None for name, bound in self._portals.items()}
+        await self._close_portals()
+        self._failed_portals = self._failed_portals | failed if self.backend.status == b"E" else {}
+
+    async def _forget_portal(self, name: str) -> None:
+        self._failed_portals.pop(name, None)
+        await super()._forget_portal(name)
+
+    async def _describe(self, frame: Frame) -> None:
+        name = beginning(frame, skipped=1).decode("utf-8", "replace")
+        of_portal = frame.data[HEADER_BYTES : HEADER_BYTES + 1] == b"P"
+        if not (of_portal and self._has_failed(name)):
+            await super()._describe(frame)
+        elif self._failed_portals[name]:
+            raise _ignored()
+        else:
+            self.send_noted(NoData())
+
+    async def _execute(self, frame: Frame) -> None:
+        if self._has_failed(beginning(frame).decode("utf-8", "replace")):
+            raise _ignored()
+        await super()._execute(frame)
+
+    def _has_failed(self, name: str) -> bool:
+        return self.backend.status == b"E" and name in self._failed_portals
+
     async def _sync(self, frame: Frame) -> None:
         if self.transaction.deferred.is_open:
             self.machine.state = State.EXTENDED_QUERY  # the outstanding answers were requested in this state
@@ -242,8 +294,7 @@ class Session(ExtendedQuery):
         if failed and self.backend.status == b"T":
             await self.transaction.regained()
         await self._end_own_block()
-        if self.backend.status != b"T":
-            await self._close_portals()
+        await self._end_portals()
         if self.backend.status == b"I":
             await self.transaction.ended()
         await self.cursors.look()
@@ -262,3 +313,9 @@ class Session(ExtendedQuery):
                 self._pipeline.answered(item)
             self.forward_item(item)
             await self.client.drain()
+
+
+def _ignored() -> SluiceError:
+    """PostgreSQL's error for a statement in a failed block."""
+    said = "current transaction is aborted, commands ignored until end of transaction block"
+    return SluiceError(SqlState.IN_FAILED_SQL_TRANSACTION, said)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.background import end
 from catalog.errors import SluiceError, SqlState
+from gateway.backend.encoded_statement import encoded_parts
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.wire.framing import Frame
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages import frontend
@@ -28,19 +30,7 @@ if TYPE_CHECKING:
 _AFTER_SECONDS: Final = 0.2
 # The wait's statement name at the backend; clients cannot guess it.
 _NAME: Final = f"{OWN}_attend"
-_WAIT: Final = b"".join(
-    message.encode()
-    for message in (
-        frontend.Close(b"S", _NAME),
-        frontend.Close(b"P", _NAME),
-        frontend.Parse(_NAME, "SELECT pg_sluice.attend()", ()),
-        frontend.Bind(_NAME, _NAME, (), (), ()),
-        frontend.Execute(_NAME),
-        frontend.Close(b"P", _NAME),
-        frontend.Close(b"S", _NAME),
-        frontend.Sync(),
-    )
-)
+_WAIT: Final = Statement("SELECT pg_sluice.attend()")
 
 
 @asynccontextmanager
@@ -107,7 +97,7 @@ class _Wait:
     async def _wait(self) -> None:
         await asyncio.sleep(_AFTER_SECONDS)
         session, backend = self._session, self._session.backend
-        backend.send(_WAIT)
+        backend.send(*encoded_parts(_WAIT, _NAME, backend.comment), frontend.Sync().encode())
         self._sent = True
         error: SluiceError | None = None
         while True:

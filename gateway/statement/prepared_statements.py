@@ -206,7 +206,7 @@ async def _exchange(
     """
     sent = await encode_messages(messages)
     if undone:
-        sent = [encode_statement(TRIAL.begin), *sent, *map(encode_statement, TRIAL.undo)]
+        sent = [encode_statement(TRIAL.begin), *sent, *(encode_statement(each, backend.comment) for each in TRIAL.undo)]
         ends += CLOSES * (1 + len(TRIAL.undo))
     ends += CLOSES * sum(map(bool, backend.switching))
     backend.send_in_utf8(sent, frontend.Sync() if sync else frontend.Flush())

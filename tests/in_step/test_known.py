@@ -177,6 +177,37 @@ def _lake_scripts(schema: str) -> Iterator[list[list[Message]]]:
     ]
 
 
+def _failed_blocks(schema: str) -> Iterator[list[list[Message]]]:
+    """Messages in a failed block, right and wrong ones: PostgreSQL counts parameters and formats before it refuses."""
+    texts = {
+        "lake": (f"SELECT v FROM {schema}.t WHERE id = $1", (b"1",)),
+        "changing": (f"INSERT INTO {schema}.t VALUES ($1, $2)", (b"7", b"x")),
+        "": (f"UPDATE {schema}.t SET v = $1", (b"x",)),
+        "relayed": ("SELECT $1::int + 1", (b"1",)),
+        "ending": ("ROLLBACK", ()),
+        "settled": ("SELECT count(*) FROM pg_class", ()),
+    }
+    for fails in (f"SELECT nope FROM {schema}.t", f"SELECT 1 / (id - id) FROM {schema}.t"):
+        for name, (text, values) in texts.items():
+            before: list[Message] = [frontend.Parse(name, text)]
+            begin: list[Message] = [frontend.Query("BEGIN")]
+            failing: list[Message] = [frontend.Parse("f", fails), frontend.Bind("", "f"), frontend.Execute(""), _SYNC]
+            for wrong in (
+                frontend.Bind("", name, (), values),
+                frontend.Bind("", name, (), (*values, b"9")),
+                frontend.Bind("", name, (), values[:-1]),
+                frontend.Bind("", name, (0, 0, 0), values),
+                frontend.Bind("", name, (7,), values),
+                frontend.Bind("", name, (), values, (9,)),
+                frontend.Bind("", name, (), values, (0, 0, 0)),
+                frontend.Bind("p", name, (), tuple(b"no number" for _ in values)),
+                frontend.Describe(b"S", name),
+                frontend.Execute("p"),
+                frontend.Describe(b"P", "p"),
+            ):
+                yield [begin, [*before, _SYNC], failing, [wrong, frontend.Execute(""), _SYNC]]
+
+
 def _aborted_pipelines(table: str) -> Iterator[list[list[Message]]]:
     """Which named statements are there after a pipeline that failed: those parsed before the error, no others."""
     insert, broken = f"INSERT INTO {table} VALUES ($1)", f"UPDATE {table} SET id = 1 / $1::int"
@@ -206,6 +237,19 @@ def _aborted_pipelines(table: str) -> Iterator[list[list[Message]]]:
         yield [[frontend.Query(f"DELETE FROM {table}; INSERT INTO {table} VALUES (1)")]]
     deferred = f"INSERT INTO {table}_referring VALUES ($1)"
     yield [[frontend.Parse("a", deferred), *_repeated((70,), "a"), _SYNC], [*_repeated((1,), "a"), _SYNC], [named]]
+
+
+def test_failed_blocks(oracle: Server, gateway: Server) -> None:
+    schema = "in_failed_blocks"
+    for server in (oracle, gateway):
+        server.psql("-qc", f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.t (id int PRIMARY KEY, v text)")
+        server.psql("-qc", f"INSERT INTO {schema}.t VALUES (1, 'a'), (2, 'b')")
+    try:
+        for script in _failed_blocks(schema):
+            assert_same_answers((oracle, gateway), script)
+    finally:
+        for server in (oracle, gateway):
+            server.psql("-qc", f"DROP SCHEMA {schema} CASCADE")
 
 
 def test_named_statements_of_aborted_pipelines(oracle: Server, gateway: Server) -> None:

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 _DO_UPDATE: Final = 2  # OnConflictAction of nodes.h
 # PostgreSQL raises these also when a row missing in the shadow would have caused another outcome.
-_CONDITIONAL: Final = (SqlState.CARDINALITY_VIOLATION, SqlState.UNIQUE_VIOLATION)
+_CONDITIONAL: Final = (SqlState.CARDINALITY_VIOLATION, SqlState.UNIQUE_VIOLATION, SqlState.EXCLUSION_VIOLATION)
 
 
 class UpsertPortal(StatementPortal):

@@ -21,6 +21,7 @@ from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
+from gateway.execution.constraints.unique_check import duplicate_message
 from gateway.execution.reading.error_privileges import may_see_named
 from gateway.execution.reading.plan_context import planned, read, runnable
 from gateway.execution.reading.postgres_column import column_types, has_row, may_be_asked
@@ -106,7 +107,7 @@ class Obligation:
                 f'insert or update on table "{self.table}" violates foreign key constraint "{self.name}"',
                 f'{found} is not present in table "{self.parent}".',
             ),
-        }.get(self.kind) or (SqlState.UNIQUE_VIOLATION, *self._duplicate(None if key is None else found, later))
+        }.get(self.kind) or self._duplicate(None if key is None else found, later)
         return SluiceError(
             code,
             message,
@@ -117,12 +118,24 @@ class Obligation:
             constraint=None if self.kind in _OF_COLUMN else self.name,
         )
 
-    def _duplicate(self, found: str | None, later: bool) -> tuple[str, str | None]:
+    def _duplicate(self, found: str | None, later: bool) -> tuple[SqlState, str, str | None]:
+        if self.kind == "x":
+            message = f'could not create exclusion constraint "{self.name}"'
+            return SqlState.EXCLUSION_VIOLATION, *(
+                (duplicate_message(self.name, exclusion=True), _conflict(found, "existing key"))
+                if later
+                else (message, _conflict(found, "key") or "Key conflicts exist.")
+            )
         if later:
-            message = f'duplicate key value violates unique constraint "{self.name}"'
-            return message, None if found is None else f"{found} already exists."
+            message = duplicate_message(self.name, exclusion=False)
+            return SqlState.UNIQUE_VIOLATION, message, None if found is None else f"{found} already exists."
         message = f'could not create unique index "{self.name}"'
-        return message, "Duplicate keys exist." if found is None else f"{found} is duplicated."
+        detail = "Duplicate keys exist." if found is None else f"{found} is duplicated."
+        return SqlState.UNIQUE_VIOLATION, message, detail
+
+
+def _conflict(found: str | None, other: str) -> str | None:
+    return None if found is None else f"{found} conflicts with {other} {found.removeprefix('Key ')}."
 
 
 def nulls_found(schema: str, table: str, column: str) -> SluiceError:

@@ -180,16 +180,24 @@ async def _duplicate(  # noqa: PLR0917
     return await asyncio.to_thread(look)
 
 
+def duplicate_message(name: str, *, exclusion: bool) -> str:
+    """PostgreSQL's message for a new row with the key of another one."""
+    if exclusion:
+        return f'conflicting key value violates exclusion constraint "{name}"'
+    return f'duplicate key value violates unique constraint "{name}"'
+
+
 class DuplicateKeyError(SluiceError):
     """PostgreSQL's error for an existing key; `row` has its columns. `repeated`: two new rows have it."""
 
     def __init__(self, table: Table, key: Key | ComputedKey, row: pa.RecordBatch, *, repeated: bool) -> None:
         labels = key.labels if isinstance(key, ComputedKey) else None
         described = _described(columns_of(table, key), row, labels)
+        excludes = isinstance(key, Key) and key.exclusion
         super().__init__(
-            SqlState.UNIQUE_VIOLATION,
-            f'duplicate key value violates unique constraint "{key.name}"',
-            detail=f"Key {described} already exists.",
+            SqlState.EXCLUSION_VIOLATION if excludes else SqlState.UNIQUE_VIOLATION,
+            duplicate_message(key.name, exclusion=excludes),
+            detail=f"Key {described} {f'conflicts with existing key {described}' if excludes else 'already exists'}.",
             schema=table.schema,
             table=table.name,
             constraint=key.name,
