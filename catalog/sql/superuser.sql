@@ -132,6 +132,28 @@ BEGIN
                    shadow::regclass);
 END $$;
 
+-- The first event of the queue (triggers.sql), at COMMIT: defer the triggers of users that `sluice.late` lists, by the
+-- OIDs of their constraints. That runs none of them, and is in schemas that the caller may not use, too. A client may
+-- set `sluice.late`, but not have shadows filled.
+CREATE FUNCTION pg_sluice.defer_again() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    listed text := pg_sluice.backend_setting('sluice.late', true); names text;
+BEGIN
+    IF coalesce(listed, '') = '' OR NOT pg_sluice.is_filled() THEN
+        RETURN NULL;  -- above all at the backend's own COMMIT, which would not end
+    END IF;
+    SELECT string_agg(format(', %I.%I', n.nspname, k.conname), '') INTO names
+        FROM pg_constraint k JOIN pg_namespace n ON n.oid = k.connamespace
+        WHERE k.oid = ANY (listed::oid[]) AND k.contype = 't' AND k.condeferrable;
+    EXECUTE concat('SET CONSTRAINTS pg_sluice.pg_sluice_late', names, ' DEFERRED');
+    INSERT INTO pg_sluice.late DEFAULT VALUES;
+    DELETE FROM pg_sluice.late;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER pg_sluice_late AFTER INSERT ON pg_sluice.late DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION pg_sluice.defer_again();
+
 -- Execute a statement as a relation's owner. Only a function that the owner owns acts as the owner; no other session
 -- ever sees it. The statement is neither analysed nor planned before it runs. It may be users' code, which may leave
 -- behind any search_path: from there on everything is named with its schema, and there are no operators.

@@ -68,6 +68,20 @@ CREATE FUNCTION pg_sluice.trigger_shape(shadow oid) RETURNS jsonb LANGUAGE sql S
     SELECT jsonb_build_array(pg_sluice.fires(shadow), (
         SELECT jsonb_agg(jsonb_build_array(t.tgname, t.tgfoid::bigint, t.tgtype, t.tgenabled, t.tgattr::text, encode(t.tgargs, 'hex'),
                                            regexp_replace(t.tgqual::text, ':location -?\d+', '', 'g'),
-                                           t.tgoldtable, t.tgnewtable) ORDER BY t.tgname)
+                                           t.tgoldtable, t.tgnewtable, t.tgdeferrable, t.tginitdeferred) ORDER BY t.tgname)
         FROM pg_trigger t WHERE t.tgrelid = shadow AND pg_sluice.is_of_users(t)))
 $$;
+
+-- Deferred triggers of users wait in PostgreSQL's own queue, behind an event of ours: a row that was here, which precedes
+-- those of each statement. At COMMIT the gateway makes them immediate, over filled shadows, and they fire. Ours is the
+-- first, and defers what they queue from then on (`defer_again` in superuser.sql), as at PostgreSQL's COMMIT
+-- (gateway/execution/functions/late_triggers.py).
+CREATE UNLOGGED TABLE pg_sluice.late ();
+
+CREATE FUNCTION pg_sluice.precede_late() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('precede_late');
+    INSERT INTO pg_sluice.late DEFAULT VALUES;
+    DELETE FROM pg_sluice.late;  -- no other transaction's are visible
+END $$;

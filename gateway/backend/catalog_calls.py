@@ -142,6 +142,7 @@ def lock_relations(oids: Iterable[int], mode: str, *, nowait: bool, lasting: boo
 _OPEN_SHADOW: Final = own(f"SELECT pg_sluice.open_shadow({_OID})")
 _SET_REPLICATION_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1)")
 _SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
+_PRECEDE_LATE: Final = own("SELECT pg_sluice.precede_late()")
 _NOTE_UPDATES: Final = own(f"SELECT pg_sluice.note_updates({_OID})")
 _NOTED_UPDATES: Final = own("SELECT * FROM pg_sluice.noted_updates()")
 _SUSPEND_UNVALIDATED: Final = own(f"SELECT pg_sluice.suspend_unvalidated({_OID})")
@@ -170,6 +171,11 @@ def set_replication_role(role: str | bytes | None) -> Statement:
 def set_filled(*, filled: bool) -> Statement:
     """Shadows have the lake's rows, or not any more."""
     return Statement(_SET_FILLED, ("true" if filled else "false",))
+
+
+def precede_late() -> Statement:
+    """Before a statement that may queue deferred triggers: queue an event of ours before theirs."""
+    return Statement(_PRECEDE_LATE)
 
 
 def note_updates(relid: int) -> Statement:

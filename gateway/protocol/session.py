@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
@@ -16,6 +17,7 @@ from catalog.gateways import lost_catalog
 from gateway.backend.connection import BackendLostError
 from gateway.backend.own_message import refuse_own
 from gateway.client.connection import ClientGoneError
+from gateway.execution.functions.late_triggers import fire_late
 from gateway.protocol import simple_query
 from gateway.protocol.extended_query import ExtendedQuery
 from gateway.session.repeated_execution import REPETITIONS_MAX
@@ -41,6 +43,7 @@ class Session(ExtendedQuery):
 
     async def run(self) -> None:
         """Serve until the client disconnects. Raises BackendLostError when the catalog is lost."""
+        self.transaction.late.fire = partial(fire_late, self)
         try:
             while self.machine.state is not State.CLOSED:
                 if self.gateway.stopping and self.is_idle:

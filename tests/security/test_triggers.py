@@ -26,7 +26,7 @@ CREATE TABLE c (
 INSERT INTO p SELECT g, g, 'p' || g FROM generate_series(1, 20) g;
 INSERT INTO c SELECT g, g, 'c' || g FROM generate_series(1, 20) g;
 """
-_LATE = "CREATE CONSTRAINT TRIGGER t AFTER UPDATE ON p DEFERRABLE FOR EACH ROW EXECUTE FUNCTION notes()"
+_LATE = "CREATE CONSTRAINT TRIGGER t AFTER UPDATE ON own DEFERRABLE FOR EACH ROW EXECUTE FUNCTION notes()"
 
 
 @pytest.fixture
@@ -167,6 +167,51 @@ def test_an_action_fires_as_the_referring_tables_owner(owner: Server, client: Se
     assert set(_ran_as(owner, schema)) == {owner.user}
 
 
+def test_a_deferred_trigger_fires_as_who_has_queued_it(owner: Server, client: Server, schema: str) -> None:
+    """Whoever is the current role at COMMIT, and whatever the client sets."""
+    late = "AFTER INSERT OR UPDATE ON {} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION notes();"
+    triggers = f"CREATE CONSTRAINT TRIGGER r {late.format('p')} CREATE CONSTRAINT TRIGGER r {late.format('c')}"
+    definer = "CREATE FUNCTION adds() RETURNS void LANGUAGE sql SECURITY DEFINER AS 'INSERT INTO {}.p VALUES (998, 1)';"
+    _make(owner, schema, triggers + definer.format(schema), client.user)
+    with psycopg.connect(client.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("SET sluice.late = '{1}'")
+        connection.execute("INSERT INTO p VALUES (999, 1, 'x')")
+        assert set(_ran_as(owner, schema)) == {client.user}
+        connection.execute("BEGIN")
+        connection.execute("SELECT adds()")
+        assert set(_ran_as(owner, schema)) == {client.user}
+        connection.execute("COMMIT")
+        assert set(_ran_as(owner, schema)) == {client.user, owner.user}
+        owner.psql("-q", sql=f"SET search_path = {schema};\nALTER SEQUENCE {owner.user} RESTART;\n")
+        connection.execute("DELETE FROM p WHERE id = 5")  # an action
+    assert set(_ran_as(owner, schema)) == {client.user, owner.user}
+    replace(owner, user="sluice").psql("-qc", f"GRANT {owner.user} TO {client.user}")
+    owner.psql("-q", sql=f"SET search_path = {schema};\nALTER SEQUENCE {owner.user} RESTART;\n")
+    with psycopg.connect(client.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("BEGIN")
+        connection.execute("UPDATE p SET n = 0 WHERE id = 7")
+        connection.execute(f"SET ROLE {owner.user}".encode())
+        connection.execute("COMMIT")
+    assert set(_ran_as(owner, schema)) == {client.user}
+
+
+def test_a_deferred_trigger_needs_the_schema(owner: Server, client: Server, schema: str) -> None:
+    """PostgreSQL has SET CONSTRAINTS look names up as the client: without that right the transaction fails."""
+    late = "AFTER UPDATE ON p DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION notes();"
+    definer = f"""CREATE SCHEMA {schema}_open; GRANT USAGE ON SCHEMA {schema}_open TO PUBLIC;
+        CREATE FUNCTION {schema}_open.adds() RETURNS void LANGUAGE sql SECURITY DEFINER
+        AS 'UPDATE {schema}.p SET n = 0 WHERE id = 1'"""
+    _make(owner, schema, f"CREATE CONSTRAINT TRIGGER r {late}", client.user)
+    replace(owner, user="sluice").psql("-qc", f"GRANT CREATE ON DATABASE sluice TO {owner.user}")
+    owner.psql("-qc", definer)
+    replace(owner, user="sluice").psql("-qc", f"REVOKE ALL ON SCHEMA {schema} FROM {client.user}")
+    with psycopg.connect(client.url, autocommit=True) as connection, pytest.raises(psycopg.Error) as caught:
+        connection.execute(f"SELECT {schema}_open.adds()".encode())
+    assert caught.value.sqlstate == "42501"
+    assert owner.query(f"SELECT count(*) FROM {schema}.p WHERE n = 0") == [["0"]]
+    owner.psql("-qc", f"DROP SCHEMA {schema}_open CASCADE")
+
+
 @pytest.mark.parametrize(
     ("statement", "sqlstate"),
     [
@@ -178,6 +223,9 @@ def test_an_action_fires_as_the_referring_tables_owner(owner: Server, client: Se
         ("CREATE TRIGGER t AFTER UPDATE ON p FOR EACH ROW EXECUTE FUNCTION pg_sluice.note_update()", "42501"),
         (_LATE, "0A000"),
         (f"DO $$ BEGIN EXECUTE '{_LATE}'; END $$", "0A000"),
+        ("SELECT pg_sluice.precede_late()", "42501"),
+        ("CREATE TRIGGER t AFTER UPDATE ON p FOR EACH ROW EXECUTE FUNCTION pg_sluice.defer_again()", "42501"),
+        ("SET CONSTRAINTS pg_sluice.pg_sluice_late IMMEDIATE", "42704"),
         ("SET session_replication_role = replica", "42501"),
         ("SELECT pg_sluice.set_replication_role('replica')", "42501"),
     ],
@@ -185,6 +233,7 @@ def test_an_action_fires_as_the_referring_tables_owner(owner: Server, client: Se
 def test_what_would_fire_elsewhere_is_refused(owner: Server, schema: str, statement: str, sqlstate: str) -> None:
     _make(owner, schema, "CREATE TRIGGER r AFTER UPDATE ON p FOR EACH ROW EXECUTE FUNCTION notes();")
     with psycopg.connect(owner.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("CREATE TEMPORARY TABLE own (id integer)")
         with pytest.raises(psycopg.Error) as caught:
             connection.execute(statement.encode())
         assert caught.value.sqlstate == sqlstate
