@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.backend.analysis import Analysis, SchemaMark
 from gateway.backend.arrays import number_array
+from gateway.backend.encoded_statement import encode_statement
 from gateway.backend.own_statement import Statement
 from gateway.execution.functions.trigger_statement import TriggeredPortal
 from gateway.execution.reading.function_tables import likely_tables, trigger_texts
-from gateway.execution.shadow.function_guard import guarding, relay_rows, send_query
+from gateway.execution.shadow.function_guard import guarding, relay_rows
 from gateway.session.constraint_modes import ASKED, modes_from
 from gateway.statement.portal import Binding
 from gateway.statement.routed import Routed
+from gateway.wire.messages import frontend
 from planner.plans.routes import Route
 from planner.tree.compact_tree import TreeText
 
@@ -108,5 +110,6 @@ class _FiringPortal(TriggeredPortal):
     async def perform(self, answers: ResponseSpool) -> str:
         session = self.session
         await session.backend.run(Statement(_DEFER_AGAIN, (self._deferred,)))
-        await send_query(session, self.analysis.sql)
+        # Under the gateway's own names: the client's portal without a name may be that of COMMIT.
+        session.backend.send_in_utf8([encode_statement(Statement(self.analysis.sql))], frontend.Sync())
         return await relay_rows(session, answers)
