@@ -171,6 +171,7 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
         populated=description["populated"],
         triggered=description["triggered"],
         defers=description["defers"],
+        stilled=description["stilled"],
     )
 
 
