@@ -95,7 +95,8 @@ class Table:
 
     `path` is the folder of its files, relative to the lake's data path, with a trailing slash. `schema_version` is the
     last published step of its schema. A materialized view is a table too; it can be read when it is `populated`.
-    `triggered`: it has triggers of users, disabled or not.
+    `triggered`: it has triggers of users, disabled or not. `defers`: one of them is DEFERRABLE;
+    `stilled`: one is ENABLEd as ALWAYS or REPLICA.
     """
 
     oid: int
@@ -112,6 +113,8 @@ class Table:
     materialized: bool = False
     populated: bool = True
     triggered: bool = False
+    defers: bool = False
+    stilled: bool = False
 
     def column(self, attnum: int) -> Column:
         """Return the column numbered `attnum`; KeyError if there is none."""

@@ -170,6 +170,8 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
         materialized=description["materialized"],
         populated=description["populated"],
         triggered=description["triggered"],
+        defers=description["defers"],
+        stilled=description["stilled"],
     )
 
 

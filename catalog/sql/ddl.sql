@@ -158,13 +158,13 @@ $$;
 
 
 -- Checks that a client defers to COMMIT run beside `publish`, while no other session can commit. So none of them may
--- run code of a client's, which could take any time. Gateways refuse statements that create such a trigger; those
--- inside functions are only seen here.
+-- run code of a client's, which could take any time. Deferred triggers of lake tables fire before (triggers.sql).
 CREATE FUNCTION pg_sluice.refuse_late(changed oid) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = changed AND t.tgdeferrable AND NOT t.tgisinternal
-               AND t.tgfoid <> 'pg_sluice.refuse_shadow_change'::regproc) THEN
-        PERFORM pg_sluice.refuse('a trigger that is DEFERRABLE');
+               AND t.tgfoid <> 'pg_sluice.refuse_shadow_change'::regproc)
+        AND NOT EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = changed) THEN
+        PERFORM pg_sluice.refuse('a trigger that is DEFERRABLE on a temporary table');
     END IF;
     IF EXISTS (
         SELECT FROM pg_constraint k WHERE k.conrelid = changed AND k.condeferrable AND CASE k.contype

@@ -266,4 +266,11 @@ BEGIN
         RAISE EXCEPTION 'a function that makes temporary relations, in a step of a change of a schema, is not supported'
             USING ERRCODE = 'feature_not_supported';
     END IF;
+    -- Nobody fires these before COMMIT.
+    IF EXISTS (SELECT FROM pg_trigger t JOIN pg_sluice.relation r ON r.relid = t.tgrelid WHERE t.tgdeferrable AND NOT t.tgisinternal
+               AND 0 < pg_stat_get_xact_tuples_inserted(r.relid) + pg_stat_get_xact_tuples_updated(r.relid)
+                       + pg_stat_get_xact_tuples_deleted(r.relid)) THEN
+        RAISE EXCEPTION 'a function that may queue deferred triggers, in a step of a change of a schema, is not supported'
+            USING ERRCODE = 'feature_not_supported';
+    END IF;
 END $$;

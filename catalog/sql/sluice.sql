@@ -130,6 +130,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         'relid', r.relid::bigint, 'table_id', r.table_id, 'schema', n.nspname, 'name', c.relname,
         'materialized', c.relkind = 'm', 'populated', c.relispopulated,
         'triggered', EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = r.relid AND NOT t.tgisinternal AND pg_sluice.is_of_users(t)),
+        'stilled', EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = r.relid AND t.tgenabled IN ('A', 'R') AND pg_sluice.is_of_users(t)),
+        'defers', EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = r.relid AND t.tgdeferrable AND NOT t.tgisinternal),
         'path', r.schema_path || r.path, 'changed', r.changed_snapshot, 'schema_version', r.schema_version,
         'columns', (SELECT jsonb_agg(jsonb_build_object(
                 'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', k.type_oid::bigint,

@@ -265,13 +265,19 @@ $$;
 
 -- For queries with volatile functions, whose effects last though the copies that they read do not
 -- (gateway/execution/reading/volatile_effects.py): rows are inserted into shadows past the trigger that refuses such
--- rows at COMMIT (ddl.sql). Returns the former setting.
-CREATE FUNCTION pg_sluice.set_replication_role(role text) RETURNS text LANGUAGE plpgsql
+-- rows at COMMIT (ddl.sql). As `replica`, triggers of these shadows that would fire in any role do not; NULL: all that
+-- fire at TRUNCATE. Returns the former setting.
+CREATE FUNCTION pg_sluice.set_replication_role(role text, shadows oid[]) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     before text := pg_sluice.backend_setting('session_replication_role');
 BEGIN
     PERFORM pg_sluice.authorize('set_replication_role');
+    IF role <> 'replica' THEN
+        PERFORM pg_sluice.wake_triggers();
+    ELSIF shadows IS NULL OR cardinality(shadows) > 0 THEN
+        PERFORM pg_sluice.still_triggers(shadows);
+    END IF;
     PERFORM set_config('session_replication_role', role, true);
     RETURN before;
 END $$;

@@ -132,6 +132,62 @@ BEGIN
                    shadow::regclass);
 END $$;
 
+-- Until the end of the savepoint or `wake_triggers`, for this transaction alone: triggers of users of these shadows that
+-- are ENABLEd as ALWAYS or REPLICA are so for the origin, that is, not while rows are copied; NULL: all that fire at
+-- TRUNCATE. Other sessions that do the same wait.
+CREATE FUNCTION pg_sluice.still_triggers(shadows oid[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation oid;
+BEGIN
+    FOR relation IN SELECT DISTINCT t.tgrelid FROM pg_trigger t JOIN pg_sluice.relation r ON r.relid = t.tgrelid
+            WHERE t.tgenabled IN ('A', 'R') AND CASE WHEN shadows IS NULL THEN t.tgtype & 32 <> 0 ELSE r.relid = ANY (shadows) END
+            ORDER BY t.tgrelid LOOP
+        PERFORM pg_sluice.lock_relation(relation, 'ROW EXCLUSIVE', false);
+        INSERT INTO pg_sluice.stilled SELECT pg_backend_pid(), t.oid, t.tgenabled FROM pg_trigger t
+            WHERE t.tgrelid = relation AND t.tgenabled IN ('A', 'R') AND pg_sluice.is_of_users(t);
+        PERFORM pg_sluice.set_enabled(t.oid, 'O') FROM pg_trigger t
+            WHERE t.tgrelid = relation AND t.tgenabled IN ('A', 'R') AND pg_sluice.is_of_users(t);
+    END LOOP;
+END $$;
+
+CREATE FUNCTION pg_sluice.wake_triggers() RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.set_enabled(s.trigger, s.enabled) FROM pg_sluice.stilled s WHERE s.backend = pg_backend_pid();
+    DELETE FROM pg_sluice.stilled WHERE backend = pg_backend_pid();
+END $$;
+
+CREATE FUNCTION pg_sluice.set_enabled(trigger oid, enabled "char") RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
+BEGIN
+    UPDATE pg_trigger SET tgenabled = enabled WHERE oid = trigger;
+    -- This session's cached description of the table is stale.
+    UPDATE pg_attribute a SET attname = a.attname FROM pg_trigger t
+        WHERE t.oid = trigger AND a.attrelid = t.tgrelid AND a.attnum = -1;
+END $$;
+
+-- The first event of the queue (triggers.sql), at COMMIT: defer the triggers of users that `sluice.late` lists, by the
+-- OIDs of their constraints. That runs none of them, and is in schemas that the caller may not use, too. A client may
+-- set `sluice.late`, but not have shadows filled.
+CREATE FUNCTION pg_sluice.defer_again() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    listed text := pg_sluice.backend_setting('sluice.late', true); names text;
+BEGIN
+    IF coalesce(listed, '') = '' OR NOT pg_sluice.is_filled() THEN
+        RETURN NULL;  -- above all at the backend's own COMMIT, which would not end
+    END IF;
+    SELECT string_agg(format(', %I.%I', n.nspname, k.conname), '') INTO names
+        FROM pg_constraint k JOIN pg_namespace n ON n.oid = k.connamespace
+        WHERE k.oid = ANY (listed::oid[]) AND k.contype = 't' AND k.condeferrable;
+    EXECUTE concat('SET CONSTRAINTS pg_sluice.pg_sluice_late', names, ' DEFERRED');
+    INSERT INTO pg_sluice.late DEFAULT VALUES;
+    DELETE FROM pg_sluice.late;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER pg_sluice_late AFTER INSERT ON pg_sluice.late DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION pg_sluice.defer_again();
+
 -- Execute a statement as a relation's owner. Only a function that the owner owns acts as the owner; no other session
 -- ever sees it. The statement is neither analysed nor planned before it runs. It may be users' code, which may leave
 -- behind any search_path: from there on everything is named with its schema, and there are no operators.
@@ -212,7 +268,9 @@ END $$;
 CREATE FUNCTION pg_sluice.login(role name, OUT verifier text, OUT expired boolean, OUT is_own boolean, OUT reserved boolean)
 RETURNS SETOF record LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT a.rolpassword, coalesce(a.rolvaliduntil < now(), false),
-           a.rolsuper OR pg_has_role(a.oid, 'sluice_metadata', 'MEMBER') OR pg_has_role(a.oid, 'sluice_reader', 'MEMBER'),
+           a.rolsuper OR pg_has_role(a.oid, 'sluice_metadata', 'MEMBER') OR pg_has_role(a.oid, 'sluice_reader', 'MEMBER')
+               -- Neither the guards of shadows nor `publish` would be sure to fire.
+               OR has_parameter_privilege(a.oid, 'session_replication_role', 'SET'),
            pg_has_role(a.oid, 'pg_use_reserved_connections', 'USAGE')
     FROM pg_authid a WHERE a.rolname = role
 $$;

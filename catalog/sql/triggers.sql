@@ -8,8 +8,7 @@ CREATE FUNCTION pg_sluice.is_of_users(t pg_trigger) RETURNS boolean LANGUAGE sql
         AND NOT EXISTS (SELECT FROM pg_proc p WHERE p.oid = t.tgfoid AND p.pronamespace = 'pg_sluice'::regnamespace)
 $$;
 
--- Refuse triggers of a table that cannot fire as they must, and those that would fire when Sluice inserts rows into
--- shadows.
+-- Refuse triggers whose names are for Sluice's own.
 CREATE FUNCTION pg_sluice.check_triggers(changed oid) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     t pg_trigger;
@@ -17,8 +16,6 @@ BEGIN
     FOR t IN SELECT g.* FROM pg_trigger g WHERE g.tgrelid = changed AND pg_sluice.is_of_users(g) LOOP
         IF starts_with(t.tgname, 'pg_sluice') THEN
             PERFORM pg_sluice.refuse(format('a trigger named "%s"', t.tgname));
-        ELSIF t.tgenabled IN ('R', 'A') THEN
-            PERFORM pg_sluice.refuse('ENABLE REPLICA TRIGGER and ENABLE ALWAYS TRIGGER');
         END IF;
     END LOOP;
 END $$;
@@ -34,7 +31,8 @@ $$;
 
 -- The changes of a table that fire triggers of users, also of tables that follow by foreign keys: the sum of 4
 -- (INSERT), 8 (DELETE), 16 (UPDATE) and 32 (TRUNCATE, with CASCADE), as in pg_trigger.tgtype. A foreign key is found by
--- its trigger on the table that it refers to.
+-- its trigger on the table that it refers to. No client may set session_replication_role, so those that are ENABLEd as
+-- REPLICA fire for none.
 CREATE FUNCTION pg_sluice.fires(changed oid) RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE reached (relid, event, first) AS (
         SELECT changed, e, e FROM unnest(ARRAY[4, 8, 16, 32]) AS u (e)
@@ -46,7 +44,7 @@ CREATE FUNCTION pg_sluice.fires(changed oid) RETURNS integer LANGUAGE sql STABLE
             OFFSET 0) AS n (relid, event)
     )
     SELECT coalesce(bit_or(r.first), 0) FROM reached r WHERE EXISTS (
-        SELECT FROM pg_trigger t WHERE t.tgrelid = r.relid AND t.tgtype & r.event <> 0 AND t.tgenabled <> 'D'
+        SELECT FROM pg_trigger t WHERE t.tgrelid = r.relid AND t.tgtype & r.event <> 0 AND t.tgenabled IN ('O', 'A')
             AND pg_sluice.is_of_users(t))
 $$;
 
@@ -56,7 +54,7 @@ CREATE FUNCTION pg_sluice.fired_triggers(OUT step bigint, OUT fired jsonb) LANGU
 SET search_path = pg_catalog, pg_temp AS $$
     WITH above AS (
         SELECT DISTINCT pg_sluice.tables_above(t.tgrelid) AS relid FROM pg_trigger t
-        WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND pg_sluice.is_of_users(t)
+        WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND pg_sluice.is_of_users(t)
     )
     SELECT coalesce((SELECT max(s.step_id) FROM pg_sluice.schema_step s), 0), coalesce((
         SELECT jsonb_object_agg(a.relid::bigint, f.events) FROM above a JOIN pg_sluice.relation r ON r.relid = a.relid
@@ -68,6 +66,24 @@ CREATE FUNCTION pg_sluice.trigger_shape(shadow oid) RETURNS jsonb LANGUAGE sql S
     SELECT jsonb_build_array(pg_sluice.fires(shadow), (
         SELECT jsonb_agg(jsonb_build_array(t.tgname, t.tgfoid::bigint, t.tgtype, t.tgenabled, t.tgattr::text, encode(t.tgargs, 'hex'),
                                            regexp_replace(t.tgqual::text, ':location -?\d+', '', 'g'),
-                                           t.tgoldtable, t.tgnewtable) ORDER BY t.tgname)
+                                           t.tgoldtable, t.tgnewtable, t.tgdeferrable, t.tginitdeferred) ORDER BY t.tgname)
         FROM pg_trigger t WHERE t.tgrelid = shadow AND pg_sluice.is_of_users(t)))
 $$;
+
+-- The triggers that do not fire while the transaction copies rows, though they are ENABLEd as ALWAYS or REPLICA
+-- (`still_triggers` in superuser.sql).
+CREATE UNLOGGED TABLE pg_sluice.stilled (backend integer NOT NULL, trigger oid NOT NULL, enabled "char" NOT NULL);
+
+-- Deferred triggers of users wait in PostgreSQL's own queue, behind an event of ours: a row that was here, which precedes
+-- those of each statement. At COMMIT the gateway makes them immediate, over filled shadows, and they fire. Ours is the
+-- first, and defers what they queue from then on (`defer_again` in superuser.sql), as at PostgreSQL's COMMIT
+-- (gateway/execution/functions/late_triggers.py).
+CREATE UNLOGGED TABLE pg_sluice.late ();
+
+CREATE FUNCTION pg_sluice.precede_late() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('precede_late');
+    INSERT INTO pg_sluice.late DEFAULT VALUES;
+    DELETE FROM pg_sluice.late;  -- no other transaction's are visible
+END $$;

@@ -140,8 +140,9 @@ def lock_relations(oids: Iterable[int], mode: str, *, nowait: bool, lasting: boo
 # ── shadows: scans.sql, superuser.sql, obligations.sql ─────────────────────────────────────────────────────
 
 _OPEN_SHADOW: Final = own(f"SELECT pg_sluice.open_shadow({_OID})")
-_SET_REPLICATION_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1)")
+_SET_REPLICATION_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1, $2::pg_catalog.oid[])")
 _SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
+_PRECEDE_LATE: Final = own("SELECT pg_sluice.precede_late()")
 _NOTE_UPDATES: Final = own(f"SELECT pg_sluice.note_updates({_OID})")
 _NOTED_UPDATES: Final = own("SELECT * FROM pg_sluice.noted_updates()")
 _SUSPEND_UNVALIDATED: Final = own(f"SELECT pg_sluice.suspend_unvalidated({_OID})")
@@ -162,14 +163,21 @@ def open_shadow(relid: int) -> Statement:
     return Statement(_OPEN_SHADOW, (str(relid),))
 
 
-def set_replication_role(role: str | bytes | None) -> Statement:
-    """Set session_replication_role for the transaction: triggers of users do not fire in `replica`. Answers the old."""
-    return Statement(_SET_REPLICATION_ROLE, (role,))
+def set_replication_role(role: str | bytes | None, stilled: Iterable[int] | None = ()) -> Statement:
+    """Set session_replication_role for the transaction: triggers of users do not fire in `replica`. Answers the old.
+    `stilled` are the tables with triggers that fire in any role, which do not either; None for all, at TRUNCATE.
+    """
+    return Statement(_SET_REPLICATION_ROLE, (role, None if stilled is None else number_array(stilled)))
 
 
 def set_filled(*, filled: bool) -> Statement:
     """Shadows have the lake's rows, or not any more."""
     return Statement(_SET_FILLED, ("true" if filled else "false",))
+
+
+def precede_late() -> Statement:
+    """Before a statement that may queue deferred triggers: queue an event of ours before theirs."""
+    return Statement(_PRECEDE_LATE)
 
 
 def note_updates(relid: int) -> Statement:

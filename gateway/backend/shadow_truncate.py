@@ -15,7 +15,7 @@ async def past_guard(backend: Backend, truncate: Statement) -> tuple[Statement, 
     """Three statements, the second of which is the TRUNCATE; the session is unchanged afterwards."""
     [before] = await backend.run(Statement("SHOW session_replication_role"))
     return (
-        catalog_calls.set_replication_role("replica"),
+        catalog_calls.set_replication_role("replica", None),
         truncate,
         catalog_calls.set_replication_role(before.rows[0][0]),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
@@ -17,6 +18,7 @@ from gateway.backend.activity import beginning
 from gateway.backend.connection import Backend, BackendLostError
 from gateway.backend.own_message import refuse_own
 from gateway.client.connection import Client, ClientGoneError
+from gateway.execution.functions.late_triggers import fire_late
 from gateway.node.gateway_context import GatewayContext
 from gateway.protocol import simple_query
 from gateway.protocol.extended_query import ExtendedQuery
@@ -48,6 +50,7 @@ class Session(ExtendedQuery):
 
     async def run(self) -> None:
         """Serve until the client disconnects. Raises BackendLostError when the catalog is lost."""
+        self.transaction.late.fire = partial(fire_late, self)
         try:
             while self.machine.state is not State.CLOSED:
                 if self.gateway.stopping and self.is_idle:

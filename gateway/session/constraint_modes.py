@@ -43,10 +43,12 @@ SELECT pg_catalog.set_config(
     OPERATOR(pg_catalog.||) (SELECT coalesce(pg_catalog.jsonb_object_agg(k.oid::pg_catalog.text,
         $3::pg_catalog.bool), '{{}}') {_THOSE}))::pg_catalog.text, true)
 """
-_TEMPORARY: Final = """
+_BACKEND_S: Final = """
 SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, k.conname), ', ')
 FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) k.connamespace
-WHERE k.condeferrable AND n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
+WHERE k.condeferrable AND (n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
+    OR k.contype OPERATOR(pg_catalog.=) 't' AND n.nspname OPERATOR(pg_catalog.<>) 'pg_sluice'
+        AND pg_catalog.has_schema_privilege(n.oid, 'USAGE'))
 """
 _ALL_DEFERRED: Final = "SET CONSTRAINTS ALL DEFERRED"
 # Run after a statement that may have executed SET CONSTRAINTS inside of a function.
@@ -79,6 +81,8 @@ async def prepare_modes(session: SessionContext, modes: ConstraintModes) -> bool
             await transaction.validate_now(await _named(session, modes), [name for _, name in modes.names])
         else:
             await transaction.validate_now(await _named(session, modes))
+    if transaction.late.tables:
+        await transaction.late.fire(modes)
     return modes.names is None
 
 
@@ -112,8 +116,8 @@ async def keep_modes(session: SessionContext, modes: ConstraintModes) -> None:
     if modes.names is None:
         text = json.dumps({"all": modes.deferred})
         if not modes.deferred:
-            [temporary] = await session.backend.run(Statement(_TEMPORARY))
-            if (listed := temporary.rows[0][0]) is not None:
+            [listing] = await session.backend.run(Statement(_BACKEND_S))
+            if (listed := listing.rows[0][0]) is not None:
                 await session.backend.run(Statement(f"SET CONSTRAINTS {listed.decode()} IMMEDIATE"))
     else:
         [before] = await session.backend.run(Statement(f"SELECT {ASKED}"))

@@ -123,8 +123,6 @@ async def _optimizable(session: SessionContext, tree: Any, query: Node, named: f
 
 
 async def _utility(session: SessionContext, analysis: Analysis, query: Node) -> Routed:
-    if query.utilityStmt.type == "CREATETRIGSTMT" and query.utilityStmt.deferrable:
-        raise unsupported("a trigger that is DEFERRABLE")  # at COMMIT, its reads could not be guarded
     kind = routes.command(query)
     if kind in _UTILITIES:
         return await _UTILITIES[kind](session, analysis, query)

@@ -31,6 +31,7 @@ from gateway.node.gateway_context import GatewayContext
 from gateway.node.unresolved_commit import remove_unresolved
 from gateway.transaction.enlistment import Enlistment
 from gateway.transaction.isolation_level import Isolation, isolation_of, tell_level
+from gateway.transaction.late_triggers import LateTriggers
 from gateway.transaction.read_only_block import SHOWN, ReadOnlyBlock
 from gateway.transaction.staged_hot_rows import StagedHotRows
 from gateway.transaction.transactional_ddl import DeferredChanges
@@ -109,6 +110,7 @@ class Transaction:
         self.enlistment = Enlistment(gateway.store)
         self.deferred = DeferredChanges(backend, self.enlistment)
         self.read_only = ReadOnlyBlock(backend)
+        self.late = LateTriggers()
 
     @property
     def open(self) -> bool:
@@ -130,8 +132,7 @@ class Transaction:
         await self._tell_level()
         if later:
             await self.read_only.begun()
-            answers = await self._backend.run(*asked)
-        return answers
+        return await self._backend.run(*asked) if later else answers
 
     async def begin_statement(
         self, question: Statement, *more: Statement, then: Sequence[Statement] = ()
@@ -260,6 +261,7 @@ class Transaction:
         """
         await self._before_commit()
         await self.deferred.settle()
+        changes = await self.late.fire_all(self.stage, changes)
         if not (self.written or self._staged or self._validations or changes):
             await self.enlistment.decide_reading()
             return
@@ -287,9 +289,7 @@ class Transaction:
             raise
         for look in looks:
             await self._validate(look)
-        value = result.rows[0][0]
-        assert value is not None
-        prepared = json.loads(value)
+        prepared = json.loads(result.rows[0][0] or b"{}")
         kept = set(prepared["kept"])
         for stale in prepared["stale"]:
             own, both = await self._merge_stale(stale)
@@ -473,13 +473,13 @@ class Transaction:
         kept, self._kept = self._kept, None
         if committed and self._sizable:
             self._gateway.indexing.wake()
-        if committed:
-            self._gateway.new_files += self.hot_rows.weight
+        self._gateway.new_files += self.hot_rows.weight if committed else 0
         self.hot_rows.clear()
         self.implicit = self.fresh = self._staged = self._sizable = False
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot = self.parts = None
         self._read.clear()
+        self.late.tables.clear()
         self.following.clear()
         self.with_stage.clear()
         self._validations.clear()

@@ -18,6 +18,7 @@ _SEED = int(os.environ.get("SLUICE_TRIGGERS_SEED", datetime.now(UTC).toordinal()
 _COUNT = int(os.environ.get("SLUICE_TRIGGERS", "20"))
 _TOGETHER = 20
 _DEPTH_MAX = 1
+_FIRE = "SET CONSTRAINTS ALL IMMEDIATE;"
 
 
 def _change(choose: random.Random) -> str:
@@ -45,13 +46,17 @@ def _script(seed: int) -> str:
     name, table = f"g{seed}", choose.choice("abc")
     events = " OR ".join(choose.sample(["INSERT", "UPDATE", "DELETE"], choose.randint(1, 3)))
     timing, level = choose.choice(["BEFORE", "AFTER"]), choose.choice(["ROW", "ROW", "STATEMENT"])
+    late, kind = "", ""
+    if (timing, level) == ("AFTER", "ROW") and choose.random() < 0.7:
+        kind = "CONSTRAINT "
+        late = f"DEFERRABLE INITIALLY {choose.choice(['DEFERRED', 'DEFERRED', 'IMMEDIATE'])} "
     made = (
         f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$\n"
         f"DECLARE p integer := pg_trigger_depth(); v integer := {choose.randint(1, 9)}; r record;\nBEGIN\n"
         f"IF p > {_DEPTH_MAX} THEN RETURN coalesce(NEW, OLD); END IF;\n"
         f"RAISE NOTICE '% % % %', TG_WHEN, TG_OP, OLD, NEW;\n{block(choose, 2)}\n"
         f"IF v % 5 = 4 THEN RETURN NULL; END IF;\nRETURN coalesce(NEW, OLD);\nEND $$;\n"
-        f"CREATE TRIGGER {name} {timing} {events} ON {table} FOR EACH {level} EXECUTE FUNCTION {name}();"
+        f"CREATE {kind}TRIGGER {name} {timing} {events} ON {table} {late}FOR EACH {level} EXECUTE FUNCTION {name}();"
     )
     changes = [_change(choose) for _ in range(4)]
     first, second, third, fourth = changes
@@ -60,6 +65,8 @@ def _script(seed: int) -> str:
         f"BEGIN;\n{first}\nSAVEPOINT s;\n{second}\nROLLBACK TO s;\n{third}\nCOMMIT;\n{fourth}",
         f"BEGIN ISOLATION LEVEL REPEATABLE READ;\n{first}\n{second}\nCOMMIT;\n{third}",
         f"{first}\nBEGIN;\n{second}\nROLLBACK;\n{third}\n{fourth}",
+        f"BEGIN;\n{first}\nSAVEPOINT s;\n{second}\n{_FIRE}\n{third}\nROLLBACK TO s;\n{fourth}\nCOMMIT;",
+        f"BEGIN;\nSET CONSTRAINTS ALL DEFERRED;\n{first}\n{second}\n{_FIRE}\n{third}\nCOMMIT;\n{fourth}",
     ])  # fmt: skip
     return f"\\echo\n\\echo trigger {seed}\n{made}\n{way}\n{SHOWN};\nDROP FUNCTION {name} CASCADE;\n"
 

@@ -51,7 +51,7 @@ CREATE TRIGGER doubled_trigger BEFORE INSERT ON doubled FOR EACH ROW EXECUTE FUN
     "statement",
     [
         "COPY counted FROM STDIN",
-        "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON noted DEFERRABLE FOR EACH ROW EXECUTE FUNCTION tells()",
+        "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON doubled DEFERRABLE FOR EACH ROW EXECUTE FUNCTION tells()",
     ],
 )
 def test_one_that_reads_a_lake_table_is_refused(gateway: Server, schema: str, statement: str) -> None:

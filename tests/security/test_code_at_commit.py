@@ -6,6 +6,7 @@ of a client's own.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import psycopg
@@ -27,6 +28,7 @@ CREATE FUNCTION number(mood) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 CREATE CAST (mood AS integer) WITH FUNCTION number(mood) AS IMPLICIT;
 CREATE TEMP TABLE mine (id integer PRIMARY KEY);
 """
+_LATE = "CREATE CONSTRAINT TRIGGER s AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %s()"
 
 
 @pytest.fixture
@@ -85,3 +87,41 @@ def test_what_runs_no_code_may_be_deferred(client: psycopg.Connection) -> None:
         client.execute("INSERT INTO t VALUES (1)")
         client.execute("INSERT INTO mine VALUES (1)")
     assert client.execute("SELECT id FROM t").fetchall() == [(1,)]
+
+
+def test_a_deferred_trigger_holds_up_nobody(client: psycopg.Connection, gateway: Server, schema: str) -> None:
+    """It fires before the commit, so that others commit meanwhile, be it slow."""
+    client.execute((_LATE % "slow").encode())
+    done = threading.Event()
+
+    def insert() -> None:
+        client.execute("INSERT INTO t VALUES (1)")
+        done.set()
+
+    inserting = threading.Thread(target=insert)
+    inserting.start()
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as other:
+        active = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        while other.execute(active).fetchone() == (0,):
+            pass
+        for number in range(5):
+            other.execute("INSERT INTO other VALUES (%s)", (number,))
+        assert not done.is_set()
+    inserting.join()
+    assert client.execute("SELECT id FROM t").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("statement", ["INSERT INTO t VALUES (1)", "DO $$ BEGIN INSERT INTO t VALUES (1); END $$"])
+def test_what_defers_again_ends(client: psycopg.Connection, statement: str) -> None:
+    """Whatever a client puts in place of the gateway's list."""
+    client.execute(
+        "CREATE FUNCTION quick() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN SET CONSTRAINTS pg_sluice.pg_sluice_late IMMEDIATE;"
+        " INSERT INTO other VALUES (NEW.id); RETURN NULL; END'"
+    )
+    client.execute((_LATE % "quick").encode())
+    client.execute("SET sluice.late = '{2200}'; SET statement_timeout = '20s'")
+    client.execute("BEGIN")
+    client.execute(statement.encode())
+    client.execute("COMMIT")
+    assert client.execute("SELECT id FROM other").fetchall() == [(1,)]

@@ -15,7 +15,7 @@ from tests.gateway.wire import Wire
 from tests.servers import GatewayProcess, Server
 
 _ROLE: Final = "'local'"
-_CALL: Final = f"SELECT pg_sluice.set_replication_role({_ROLE})"
+_CALL: Final = f"SELECT pg_sluice.set_replication_role({_ROLE}, '{{}}')"
 
 
 @pytest.fixture
@@ -64,10 +64,12 @@ def test_in_other_encodings(gateway: Server, encoding: str) -> None:
 
 def test_by_a_function_call(gateway: Server, gateway_process: GatewayProcess) -> None:
     with psycopg.connect(gateway_process.catalog_url, autocommit=True) as catalog:
-        row = catalog.execute("SELECT 'pg_sluice.set_replication_role(text)'::regprocedure::oid::bigint").fetchone()
+        row = catalog.execute(
+            "SELECT 'pg_sluice.set_replication_role(text,oid[])'::regprocedure::oid::bigint"
+        ).fetchone()
     assert row is not None
     wire = Wire(gateway)
-    answers = wire.ask(frontend.FunctionCall(row[0], (0,), (b"local",), 0))
+    answers = wire.ask(frontend.FunctionCall(row[0], (0,), (b"local", b"{}"), 0))
     assert [each.to_error().sqlstate for each in answers if isinstance(each, backend.ErrorResponse)] == ["42501"]
     wire.close()
 
@@ -86,7 +88,8 @@ def test_code_that_runs_inside_of_the_gateways_messages(client: psycopg.Connecti
         CREATE FUNCTION look(i integer) RETURNS boolean LANGUAGE plpgsql AS $$
         BEGIN
             PERFORM {schema}.try(format('SELECT pg_sluice.%s', call)) FROM unnest(ARRAY[
-                'set_replication_role(''local'')', 'stage(''{{}}'')', 'vouch_all()', 'conclude(1)', 'noted_updates()',
+                'set_replication_role(''local'', ''{{}}'')',
+                'stage(''{{}}'')', 'vouch_all()', 'conclude(1)', 'noted_updates()',
                 'hold_schema(''{{}}'')', 'lock_tables(''{{}}'', ''ACCESS SHARE'', false)', 'prepare_commit(''{{}}'')',
                 'as_owner(''{schema}.parent''::regclass, ''SELECT 1'')',
                 'put_as_owner(''{schema}.parent''::regclass, ''{{}}'', ''{{}}'', 1, ''{{}}'')',

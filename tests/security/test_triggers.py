@@ -8,7 +8,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from tests.servers import Server
+from tests.servers import GatewayProcess, Server
 
 # A sequence for each role that the trigger has run as: what was taken of it stays, whatever is undone.
 _NOTES = """
@@ -26,7 +26,7 @@ CREATE TABLE c (
 INSERT INTO p SELECT g, g, 'p' || g FROM generate_series(1, 20) g;
 INSERT INTO c SELECT g, g, 'c' || g FROM generate_series(1, 20) g;
 """
-_LATE = "CREATE CONSTRAINT TRIGGER t AFTER UPDATE ON p DEFERRABLE FOR EACH ROW EXECUTE FUNCTION notes()"
+_LATE = "CREATE CONSTRAINT TRIGGER t AFTER UPDATE ON own DEFERRABLE FOR EACH ROW EXECUTE FUNCTION notes()"
 
 
 @pytest.fixture
@@ -107,6 +107,7 @@ def test_what_changes_no_row_fires_none(owner: Server, schema: str, statement: s
     assert _ran_as(owner, schema) == {}
 
 
+@pytest.mark.parametrize("enabled", ["", "ALWAYS", "REPLICA"])
 @pytest.mark.parametrize(
     "statement",
     [
@@ -119,13 +120,19 @@ def test_what_changes_no_row_fires_none(owner: Server, schema: str, statement: s
         "DO $$ BEGIN UPDATE p SET n = 7 WHERE id = 2; DELETE FROM p WHERE id = 9; END $$",
     ],
 )
-def test_rows_that_are_put_into_shadows_fire_none(owner: Server, schema: str, statement: str) -> None:
+def test_rows_that_are_put_into_shadows_fire_none(owner: Server, schema: str, statement: str, enabled: str) -> None:
     """Triggers for INSERT, of a statement that inserts nothing, nor do the actions of foreign keys."""
     triggers = "".join(
         f"CREATE TRIGGER r{when} {when} INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION notes();"
         for table in ("p", "c")
         for when in ("BEFORE", "AFTER")
     )
+    if enabled:
+        triggers += "".join(
+            f"ALTER TABLE {table} ENABLE {enabled} TRIGGER r{when};"
+            for table in ("p", "c")
+            for when in ("BEFORE", "AFTER")
+        )
     _make(owner, schema, triggers)
     if statement.startswith("MERGE"):
         statement += " WHEN NOT MATCHED BY SOURCE AND p.id > 15 THEN DELETE"
@@ -167,24 +174,90 @@ def test_an_action_fires_as_the_referring_tables_owner(owner: Server, client: Se
     assert set(_ran_as(owner, schema)) == {owner.user}
 
 
+def test_who_may_set_the_replication_role_does_not_come_in(
+    client: Server, schema: str, gateway_process: GatewayProcess
+) -> None:
+    """As `replica`, neither the guards of shadows nor the commit of the lake would fire."""
+    with psycopg.connect(gateway_process.catalog_url, autocommit=True) as superuser:
+        superuser.execute(f"GRANT SET ON PARAMETER session_replication_role TO {client.user}".encode())
+        with pytest.raises(psycopg.OperationalError, match="has rights on the catalog itself"):
+            psycopg.connect(client.url)
+        superuser.execute(f"REVOKE SET ON PARAMETER session_replication_role FROM {client.user}".encode())
+    psycopg.connect(client.url).close()
+
+
+def test_a_deferred_trigger_fires_as_who_has_queued_it(owner: Server, client: Server, schema: str) -> None:
+    """Whoever is the current role at COMMIT, and whatever the client sets."""
+    late = "AFTER INSERT OR UPDATE ON {} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION notes();"
+    triggers = f"CREATE CONSTRAINT TRIGGER r {late.format('p')} CREATE CONSTRAINT TRIGGER r {late.format('c')}"
+    definer = "CREATE FUNCTION adds() RETURNS void LANGUAGE sql SECURITY DEFINER AS 'INSERT INTO {}.p VALUES (998, 1)';"
+    _make(owner, schema, triggers + definer.format(schema), client.user)
+    with psycopg.connect(client.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("SET sluice.late = '{1}'")
+        connection.execute("INSERT INTO p VALUES (999, 1, 'x')")
+        assert set(_ran_as(owner, schema)) == {client.user}
+        connection.execute("BEGIN")
+        connection.execute("SELECT adds()")
+        assert set(_ran_as(owner, schema)) == {client.user}
+        connection.execute("COMMIT")
+        assert set(_ran_as(owner, schema)) == {client.user, owner.user}
+        owner.psql("-q", sql=f"SET search_path = {schema};\nALTER SEQUENCE {owner.user} RESTART;\n")
+        connection.execute("DELETE FROM p WHERE id = 5")  # an action
+    assert set(_ran_as(owner, schema)) == {client.user, owner.user}
+    replace(owner, user="sluice").psql("-qc", f"GRANT {owner.user} TO {client.user}")
+    owner.psql("-q", sql=f"SET search_path = {schema};\nALTER SEQUENCE {owner.user} RESTART;\n")
+    with psycopg.connect(client.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("BEGIN")
+        connection.execute("UPDATE p SET n = 0 WHERE id = 7")
+        connection.execute(f"SET ROLE {owner.user}".encode())
+        connection.execute("COMMIT")
+    assert set(_ran_as(owner, schema)) == {client.user}
+
+
+def test_a_deferred_trigger_needs_the_schema(owner: Server, client: Server, schema: str) -> None:
+    """PostgreSQL has SET CONSTRAINTS look names up as the client: without that right the transaction fails."""
+    late = "AFTER UPDATE ON p DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION notes();"
+    definer = f"""CREATE SCHEMA {schema}_open; GRANT USAGE ON SCHEMA {schema}_open TO PUBLIC;
+        CREATE FUNCTION {schema}_open.adds() RETURNS void LANGUAGE sql SECURITY DEFINER
+        AS 'UPDATE {schema}.p SET n = 0 WHERE id = 1'"""
+    _make(owner, schema, f"CREATE CONSTRAINT TRIGGER r {late}", client.user)
+    replace(owner, user="sluice").psql("-qc", f"GRANT CREATE ON DATABASE sluice TO {owner.user}")
+    owner.psql("-qc", definer)
+    replace(owner, user="sluice").psql("-qc", f"REVOKE ALL ON SCHEMA {schema} FROM {client.user}")
+    with psycopg.connect(client.url, autocommit=True) as connection, pytest.raises(psycopg.Error) as caught:
+        connection.execute(f"SELECT {schema}_open.adds()".encode())
+    assert caught.value.sqlstate == "42501"
+    assert owner.query(f"SELECT count(*) FROM {schema}.p WHERE n = 0") == [["0"]]
+    owner.psql("-qc", f"DROP SCHEMA {schema}_open CASCADE")
+
+
 @pytest.mark.parametrize(
     ("statement", "sqlstate"),
     [
-        ("ALTER TABLE p ENABLE ALWAYS TRIGGER r", "0A000"),
-        ("ALTER TABLE p ENABLE REPLICA TRIGGER r", "0A000"),
-        ("DO $$ BEGIN ALTER TABLE p ENABLE ALWAYS TRIGGER r; END $$", "0A000"),
         ("CREATE TRIGGER pg_sluice_note AFTER UPDATE ON p FOR EACH ROW EXECUTE FUNCTION notes()", "0A000"),
         ("ALTER TRIGGER r ON p RENAME TO pg_sluice_note", "0A000"),
         ("CREATE TRIGGER t AFTER UPDATE ON p FOR EACH ROW EXECUTE FUNCTION pg_sluice.note_update()", "42501"),
         (_LATE, "0A000"),
         (f"DO $$ BEGIN EXECUTE '{_LATE}'; END $$", "0A000"),
+        ("SELECT pg_sluice.precede_late()", "42501"),
+        ("CREATE TRIGGER t AFTER UPDATE ON p FOR EACH ROW EXECUTE FUNCTION pg_sluice.defer_again()", "42501"),
+        ("SET CONSTRAINTS pg_sluice.pg_sluice_late IMMEDIATE", "42704"),
         ("SET session_replication_role = replica", "42501"),
-        ("SELECT pg_sluice.set_replication_role('replica')", "42501"),
+        ("SET LOCAL session_replication_role = local", "42501"),
+        ("SELECT set_config('session_replication_role', 'replica', false)", "42501"),
+        ("DO $$ BEGIN SET session_replication_role = replica; END $$", "42501"),
+        ("ALTER ROLE CURRENT_USER SET session_replication_role = replica", "42501"),
+        ("SELECT pg_sluice.set_replication_role('replica', NULL)", "42501"),
+        ("SELECT pg_sluice.still_triggers(NULL)", "42501"),
+        ("SELECT pg_sluice.wake_triggers()", "42501"),
+        ("SELECT pg_sluice.set_enabled(1, 'A')", "42501"),
+        ("INSERT INTO pg_sluice.stilled VALUES (pg_backend_pid(), 1, 'A')", "42501"),
     ],
 )  # fmt: skip
 def test_what_would_fire_elsewhere_is_refused(owner: Server, schema: str, statement: str, sqlstate: str) -> None:
     _make(owner, schema, "CREATE TRIGGER r AFTER UPDATE ON p FOR EACH ROW EXECUTE FUNCTION notes();")
     with psycopg.connect(owner.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("CREATE TEMPORARY TABLE own (id integer)")
         with pytest.raises(psycopg.Error) as caught:
             connection.execute(statement.encode())
         assert caught.value.sqlstate == sqlstate

@@ -94,6 +94,25 @@ def test_deferred_triggers_of_a_step(gateway: Server, owner: Server, schema: str
     assert not _ran_as(gateway, schema) & set(_OURS)
 
 
+def test_deferred_triggers_of_lake_tables_in_a_step(gateway: Server, owner: Server, schema: str) -> None:
+    """They would fire at the step's COMMIT, while nobody else can commit."""
+    _witnesses(gateway, schema, owner.user)
+    owner.psql(
+        "-qc",
+        f"""CREATE TABLE {schema}.late (i integer);
+        CREATE FUNCTION {schema}.deferred() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM {schema}.note(); RETURN NEW; END $$;
+        CREATE CONSTRAINT TRIGGER a AFTER INSERT ON {schema}.late DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION {schema}.deferred()""",
+    )
+    inserting = f"IF session_user = 'sluice_gateway' THEN INSERT INTO {schema}.late VALUES (1); END IF;"
+    error = _add_check(owner, schema, inserting)
+    assert error is not None
+    assert error[0] == "0A000"
+    assert "deferred triggers" in error[1]
+    assert not _ran_as(gateway, schema) & set(_OURS)
+
+
 def test_what_a_step_leaves_in_its_session(gateway: Server, owner: Server, schema: str) -> None:
     """The connection of a step takes others after it: what was left there, none of them finds."""
     gateway.psql("-qc", f"CREATE SEQUENCE {schema}.ran; CREATE SEQUENCE {schema}.found")

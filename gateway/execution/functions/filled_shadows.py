@@ -157,6 +157,8 @@ class FilledShadows:
         self._begun = False
         self.emptied = frozenset[int]()  # tables that the statement has truncated before it used them
         self._late: set[int] = set()  # tables that it has truncated before the lake's lock on them was taken
+        self.fires_late = False  # the statement is the firing of deferred triggers, which is not undone
+        self.defers = False  # it may have queued deferred triggers
 
     async def fill(self, oids: Collection[int], unread: Collection[int] = (), *, unchecked: bool = False) -> None:
         """Copy these tables and begin the savepoint for the statement. Rows of `unread` tables are not copied; they
@@ -215,15 +217,18 @@ class FilledShadows:
             Statement(of_shadow(each.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(each.oid)}"))
             for each in tables
         ]
-        *found, _, counts, _, _, self._beside, _ = await backend.run(
+        preceding = [catalog_calls.precede_late()] if any(table.defers for table in tables) else []
+        answers = await backend.run(
             *marks,
             role_again(self._role),
+            *preceding,
             Statement(TOUCHES, (self._newest,)),
             catalog_calls.set_filled(filled=True),
             Statement(_SET, (self._settings[0], "0", "on" if unchecked else "")),
             beside,
             STATEMENT.begin,
         )
+        found, (counts, _, _, self._beside, _) = answers[: len(marks)], answers[-5:]
         self._marks = {
             table.oid: (each.rows[0][0] or _NO_MARK.encode()).decode()
             for table, each in zip(tables, found, strict=True)
@@ -399,7 +404,11 @@ class FilledShadows:
             Statement(_MAY_ACT, (self._sql, text_array(self.words))),
         )
         counted, acts, *results = await backend.run(*asked, *reads, *locks)
-        if counted.rows == self._beside.rows and acts.rows[0][0] == b"f" and not truncated:
+        deferring = {oid for oid in changed if known[oid].table.defers}
+        self.defers = bool(deferring)
+        session.transaction.late.tables |= deferring
+        acted = counted.rows != self._beside.rows or acts.rows[0][0] != b"f"
+        if not (acted or truncated or deferring or self.fires_late):
             await backend.run(FILLED.again)  # other sessions may fill these shadows before the transaction ends
         else:
             unfilled = catalog_calls.set_filled(filled=False), Statement(_SET, (*self._settings, ""))

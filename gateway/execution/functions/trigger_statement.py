@@ -49,7 +49,7 @@ class TriggeredPortal(GuardedPortal):
 
     async def carry_out(self) -> str:
         """Execute everything, up to the answer's tag."""
-        session, backend, query = self.session, self.session.backend, self.routed.query
+        session, query = self.session, self.routed.query
         assert query is not None
         if self.routed.route in (Route.UPDATE, Route.DELETE) and current_of(query) is not None:
             raise unsupported("WHERE CURRENT OF in a statement that fires triggers")
@@ -57,18 +57,7 @@ class TriggeredPortal(GuardedPortal):
         await session.transaction.deferred.settle()
         await self.ask_limit()
         await self.prepare()
-        session.cursors.check_unread()
-        session.run_functions()
-        newest, cursors, scanned, wrote, _ = await backend.run(NEWEST, CURSORS, SCANS, written(()), WATCHED)
-        self.check_repeatable(cursors, settled=True)
-        if not cursors.rows:
-            session.cursors.filled.clear()
-        number = newest.rows[0][0]
-        before: dict[int, Touch] = {}
-        if wrote.rows or scanned.rows[0][0] != b"0":
-            [known] = await backend.run(Statement(TOUCHES, (number,)))
-            before = touches(known)
-        shadows = FilledShadows(session, self.analysis.sql, number, before)
+        shadows = await self.shadows()
         changed, read = targets(self.routed), self._read(query)
         if self.routed.route is Route.TRUNCATE:
             shadows.exclusive |= changed
@@ -85,6 +74,22 @@ class TriggeredPortal(GuardedPortal):
         tag = await self.over_rows(shadows, wanted, wanted - read - learnt)
         learnt |= self.looked_at
         return tag
+
+    async def shadows(self) -> FilledShadows:
+        """The shadows to fill, before the statement first runs."""
+        session, backend = self.session, self.session.backend
+        session.cursors.check_unread()
+        session.run_functions()
+        newest, cursors, scanned, wrote, _ = await backend.run(NEWEST, CURSORS, SCANS, written(()), WATCHED)
+        self.check_repeatable(cursors, settled=True)
+        if not cursors.rows:
+            session.cursors.filled.clear()
+        number = newest.rows[0][0]
+        before: dict[int, Touch] = {}
+        if wrote.rows or scanned.rows[0][0] != b"0":
+            [known] = await backend.run(Statement(TOUCHES, (number,)))
+            before = touches(known)
+        return FilledShadows(session, self.analysis.sql, number, before)
 
     async def prepare(self) -> None:
         """Work that is done once, in the transaction, before anything else."""

@@ -1,0 +1,93 @@
+"""Deferred triggers in the extended protocol: in pipelines, with COMMIT or Sync at their end; as in PostgreSQL."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from tests.servers import Server
+
+_MADE = """
+CREATE TABLE t (id integer PRIMARY KEY, n integer);
+CREATE TABLE seen (what text);
+CREATE FUNCTION sees() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT sum(n) FROM t) > 100 THEN
+        RAISE EXCEPTION 'too much' USING ERRCODE = 'P7777';
+    END IF;
+    INSERT INTO seen VALUES (format('%s %s', NEW.id, (SELECT count(*) FROM t)));
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER sees AFTER INSERT OR UPDATE ON t DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION sees();
+"""
+
+
+def _outcome(server: Server, schema: str, block: bool, values: list[int]) -> tuple[str, list[tuple[object, ...]]]:
+    if server.name == "postgres":
+        server.psql("-qc", f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}")
+    error = ""
+    with psycopg.connect(server.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute(_MADE)
+        try:
+            with connection.pipeline() as pipeline:
+                if block:
+                    connection.execute("BEGIN")
+                for number, value in enumerate(values):
+                    connection.execute("INSERT INTO t VALUES (%s, %s)", (number, value))
+                connection.execute("UPDATE t SET n = n + 1 WHERE id = %s", (0,))
+                if block:
+                    connection.execute("SAVEPOINT a")
+                    connection.execute("SET CONSTRAINTS sees IMMEDIATE")
+                    connection.execute("ROLLBACK TO SAVEPOINT a")
+                    connection.execute("COMMIT")
+                pipeline.sync()
+        except psycopg.Error as raised:
+            error = raised.sqlstate or ""
+            connection.close()  # libpq stays in the pipeline if an error follows the last answer
+    with psycopg.connect(server.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        rows = connection.execute("SELECT what FROM seen UNION ALL SELECT id::text FROM t").fetchall()
+    return error, sorted(rows)
+
+
+@pytest.mark.parametrize("block", [True, False])
+@pytest.mark.parametrize("values", [[1, 2, 3], [50, 60]])
+def test_in_a_pipeline(oracle: Server, gateway: Server, schema: str, block: bool, values: list[int]) -> None:
+    expected = _outcome(oracle, schema, block, values)
+    assert _outcome(gateway, schema, block, values) == expected
+
+
+def test_two_sessions(gateway: Server, schema: str) -> None:
+    """Each sees what the other has committed by then."""
+    options = f"-csearch_path={schema}"
+    with (
+        psycopg.connect(gateway.url, autocommit=True, options=options) as one,
+        psycopg.connect(gateway.url, autocommit=True, options=options) as other,
+    ):
+        one.execute(_MADE)
+        one.execute("INSERT INTO t VALUES (5, 5)")
+        one.execute("DELETE FROM seen")
+        one.execute("BEGIN")
+        one.execute("INSERT INTO t VALUES (1, 1)")
+        other.execute("SET statement_timeout = '20s'")
+        other.execute("INSERT INTO t VALUES (2, 2)")
+        assert other.execute("SELECT count(*) FROM t WHERE id = 2").fetchone() == (1,)
+        one.execute("COMMIT")
+        total = one.execute("SELECT count(*) FROM t").fetchone()
+        assert total is not None
+        assert one.execute("SELECT count(*) FROM seen WHERE what LIKE %s", (f"% {total[0]}",)).fetchone() == (1,)
+
+
+def test_a_cursor_at_commit(gateway: Server, schema: str) -> None:
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute(_MADE)
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+        connection.execute("DECLARE c CURSOR FOR SELECT * FROM t")
+        connection.execute("FETCH c")
+        try:
+            connection.execute("COMMIT")
+        except psycopg.errors.FeatureNotSupported:
+            assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
+        else:
+            assert connection.execute("SELECT what FROM seen").fetchall() == [("1 1",)]
