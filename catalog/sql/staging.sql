@@ -4,11 +4,16 @@
 -- any depth of code, must begin with the name of one of these functions, in the comment that gateways put there and
 -- refuse in the messages of clients (gateway/backend/own_message.py). And a gateway must have entered this backend,
 -- which no client can do. If users' code may run inside of the function, the name has the OID of a relation behind it.
+-- A message that binds or executes what SQL has prepared or opened has the text of that SQL, which users' code makes as
+-- it likes: it does not count. Gateways keep their own names of portals from clients.
 CREATE FUNCTION pg_sluice.is_told(VARIADIC functions text[]) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT (CASE WHEN starts_with(message, '/*sluice:') AND strpos(message, '*/') > 0
                  THEN split_part(substr(message, 10), '*/', 1) END = ANY (functions)) IS TRUE
         AND pg_sluice.own_gateway() IS NOT NULL
+        AND NOT EXISTS (SELECT FROM pg_cursor() c
+                        WHERE c.statement = current_query() AND NOT starts_with(c.name, 'pg_sluice_'))
+        AND NOT EXISTS (SELECT FROM pg_prepared_statement() p WHERE p.from_sql AND p.statement = current_query())
     FROM left(current_query(), 100) AS message
 $$;
 

@@ -4,6 +4,10 @@ Privileged functions of `pg_sluice` authorise a caller by PostgreSQL's current_q
 the backend executes. Code within the message cannot change it, whatever user it runs as. The gateway's messages begin
 with the function's name, in a comment. A client's message that contains this comment is refused. So a client gains
 nothing from knowing the names (pg_sluice.authorize in catalog/sql/staging.sql).
+
+PostgreSQL takes the text of a message that executes a cursor or a statement of SQL's PREPARE from these, and users'
+code may make them with any text. Such a text does not authorise. What the gateway executes has its own names, which no
+message of a client may use.
 """
 
 from __future__ import annotations
@@ -13,11 +17,14 @@ import re
 from typing import AnyStr, Final
 
 from catalog.errors import SluiceError, SqlState
+from gateway.wire.framing import HEADER_BYTES, Frame
 from planner.syntax.fixed_names import loose_name
 
 # What the gateway's comments begin with.
 MARK: Final = "/*sluice:"
 _MARK_BYTES: Final = MARK.encode()
+# What the names of its statements and portals begin with (own_names.py).
+_OWN_NAMES: Final = b"pg_sluice_"
 # Bytes searched in about a millisecond.
 _SLICE: Final = 1 << 22
 _FUNCTION: Final = re.compile(r"\bpg_sluice\.(\w+)\(")
@@ -68,6 +75,16 @@ async def refuse_own(message: bytes) -> None:
     """Raise 42501 for a client's message that looks like one of the gateway's."""
     if await holds(message, _MARK_BYTES):
         raise refused()
+
+
+def refuse_own_names(frame: Frame, skipped: int, names: int) -> None:
+    """Raise 42939 if one of so many names in a message is of the gateway's statements or portals. They stand behind the
+    header and `skipped` bytes."""
+    start = HEADER_BYTES + skipped
+    for _ in range(names):
+        if frame.data.startswith(_OWN_NAMES, start):
+            raise SluiceError(SqlState.RESERVED_NAME, f'names that begin with "{_OWN_NAMES.decode()}" are reserved')
+        start = frame.data.find(b"\0", start) + 1
 
 
 class Told:

@@ -16,7 +16,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.gateways import lost_catalog
 from gateway.backend.activity import beginning
 from gateway.backend.connection import Backend, BackendLostError
-from gateway.backend.own_message import refuse_own
+from gateway.backend.own_message import refuse_own, refuse_own_names
 from gateway.client.connection import Client, ClientGoneError
 from gateway.execution.functions.late_triggers import fire_late
 from gateway.node.gateway_context import GatewayContext
@@ -33,6 +33,14 @@ _LOG: Final = logging.getLogger("sluice.session")
 
 # Messages that need a lease, because they begin statements.
 _TEXTS: Final = frozenset({frontend.Query, frontend.Parse})
+# Messages with names of statements and portals: the bytes before these, and how many there are.
+_NAMED: Final = {
+    frontend.Parse: (0, 1),
+    frontend.Bind: (0, 2),
+    frontend.Describe: (1, 1),
+    frontend.Execute: (0, 1),
+    frontend.Close: (1, 1),
+}
 # Messages that end a pipeline without Sync; its answers are sent first.
 _SIMPLE: Final = frozenset({frontend.Query, frontend.FunctionCall})
 _BEGINNING: Final = frozenset({frontend.Query, frontend.Parse, frontend.Bind, frontend.Execute, frontend.FunctionCall})
@@ -151,6 +159,8 @@ class Session(ExtendedQuery):
         try:
             if kind in _TEXTS:
                 await refuse_own(frame.data)
+            if kind in _NAMED:
+                refuse_own_names(frame, *_NAMED[kind])
             await handler(frame)
             await self.client.settle()
         except BackendLostError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import psycopg
@@ -59,6 +59,70 @@ def test_in_other_encodings(gateway: Server, encoding: str) -> None:
         answers = wire.ask(*messages)
         errors = [each.to_error().sqlstate for each in answers if isinstance(each, backend.ErrorResponse)]
         assert errors == ["42501"], answers
+    wire.close()
+
+
+# What a message executes by its name has the text with which users' code has made it.
+_FORGED: Final = own(_CALL).replace("'", "''")
+_ASSEMBLED: Final = f"'{_FORGED[:5]}' || '{_FORGED[5:]}'"
+_OPENED: Final = "DO $$ DECLARE c refcursor := '{name}'; BEGIN OPEN c FOR EXECUTE {text}; END $$"
+_PREPARED: Final = "DO $$ BEGIN EXECUTE replace({text}, '*/', '*/ PREPARE {name} AS '); END $$"
+
+
+def _states(answers: Sequence[object]) -> list[str]:
+    return [each.to_error().sqlstate for each in answers if isinstance(each, backend.ErrorResponse)]
+
+
+@pytest.mark.parametrize("named", ["", "portal"])
+def test_by_a_statement_of_its_code(gateway: Server, named: str) -> None:
+    wire = Wire(gateway)
+    assert _states(wire.ask(frontend.Query("BEGIN"))) == []
+    assert _states(wire.ask(frontend.Query(_PREPARED.format(name="p", text=_ASSEMBLED)))) == []
+    answers = wire.ask(frontend.Bind(named, "p"), frontend.Execute(named), frontend.Sync())
+    assert _states(answers) == ["42501"], answers
+    wire.close()
+
+
+def test_by_a_statement_in_place_of_a_known_one(gateway: Server) -> None:
+    """The session has parsed one of that name before."""
+    wire = Wire(gateway)
+    for again in ("", "p2"):
+        asked = [frontend.Parse("p", "SELECT 1"), frontend.Bind("", "p"), frontend.Execute(""), frontend.Sync()]
+        assert _states(wire.ask(*asked)) == []
+        exchanged = _PREPARED.format(name="p", text=_ASSEMBLED).replace("BEGIN ", "BEGIN DEALLOCATE p; ")
+        assert _states(wire.ask(frontend.Query(exchanged))) == []
+        answers = wire.ask(frontend.Bind(again, "p"), frontend.Execute(again), frontend.Sync())
+        assert _states(answers) == ["42501"], answers
+        wire.ask(frontend.Query("DEALLOCATE p"))
+    wire.close()
+
+
+def test_by_a_cursor_of_its_code(gateway: Server) -> None:
+    wire = Wire(gateway)
+    declared = "DO $$ BEGIN EXECUTE replace({text}, '*/', '*/ DECLARE {name} CURSOR FOR '); END $$"
+    for made in (_OPENED, declared):
+        for name, state in (("c", "42501"), ("pg_sluice_c", "42939")):
+            wire.ask(frontend.Query("ROLLBACK; BEGIN"))
+            assert _states(wire.ask(frontend.Query(made.format(name=name, text=_ASSEMBLED)))) == []
+            answers = wire.ask(frontend.Execute(name), frontend.Sync())
+            assert _states(answers) == [state], answers
+    wire.close()
+
+
+def test_the_gateways_names_are_reserved(gateway: Server) -> None:
+    wire = Wire(gateway)
+    for message in (
+        frontend.Parse("pg_sluice_x", "SELECT 1"),
+        frontend.Bind("pg_sluice_x", ""),
+        frontend.Bind("", "pg_sluice_x"),
+        frontend.Describe(b"S", "pg_sluice_x"),
+        frontend.Describe(b"P", "pg_sluice_x"),
+        frontend.Execute("pg_sluice_x"),
+        frontend.Close(b"P", "pg_sluice_x"),
+        frontend.Close(b"S", "pg_sluice_x"),
+    ):
+        answers = wire.ask(message, frontend.Sync())
+        assert _states(answers) == ["42939"], (message, answers)
     wire.close()
 
 
