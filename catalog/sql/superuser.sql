@@ -134,14 +134,16 @@ END $$;
 
 -- Until the end of the savepoint or `wake_triggers`, for this transaction alone: triggers of users of these shadows that
 -- are ENABLEd as ALWAYS or REPLICA are so for the origin, that is, not while rows are copied; NULL: all that fire at
--- TRUNCATE. Other sessions that do the same wait.
+-- TRUNCATE of a table that the client may truncate. Other sessions that do the same wait.
 CREATE FUNCTION pg_sluice.still_triggers(shadows oid[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    relation oid;
+    relation oid; client name := coalesce(nullif(pg_sluice.backend_setting('role'), 'none'), session_user);
 BEGIN
     FOR relation IN SELECT DISTINCT t.tgrelid FROM pg_trigger t JOIN pg_sluice.relation r ON r.relid = t.tgrelid
-            WHERE t.tgenabled IN ('A', 'R') AND CASE WHEN shadows IS NULL THEN t.tgtype & 32 <> 0 ELSE r.relid = ANY (shadows) END
+            WHERE t.tgenabled IN ('A', 'R') AND CASE
+                WHEN shadows IS NOT NULL THEN r.relid = ANY (shadows)
+                ELSE t.tgtype & 32 <> 0 AND has_table_privilege(client, r.relid, 'TRUNCATE') END
             ORDER BY t.tgrelid LOOP
         PERFORM pg_sluice.lock_relation(relation, 'ROW EXCLUSIVE', false);
         INSERT INTO pg_sluice.stilled SELECT pg_backend_pid(), t.oid, t.tgenabled FROM pg_trigger t
@@ -176,10 +178,15 @@ DECLARE
 BEGIN
     IF coalesce(listed, '') = '' OR NOT pg_sluice.is_filled() THEN
         RETURN NULL;  -- above all at the backend's own COMMIT, which would not end
+    ELSIF pg_sluice.backend_setting('transaction_read_only') = 'on' THEN
+        RETURN NULL;  -- what fires now cannot queue anything
     END IF;
     SELECT string_agg(format(', %I.%I', n.nspname, k.conname), '') INTO names
         FROM pg_constraint k JOIN pg_namespace n ON n.oid = k.connamespace
-        WHERE k.oid = ANY (listed::oid[]) AND k.contype = 't' AND k.condeferrable;
+        WHERE k.oid = ANY (listed::oid[]) AND k.contype = 't' AND k.condeferrable
+            -- SET CONSTRAINTS means all of that name. Beside one that is not, this one is checked at once.
+            AND NOT EXISTS (SELECT FROM pg_constraint o WHERE o.conname = k.conname AND o.connamespace = k.connamespace
+                            AND NOT o.condeferrable);
     EXECUTE concat('SET CONSTRAINTS pg_sluice.pg_sluice_late', names, ' DEFERRED');
     INSERT INTO pg_sluice.late DEFAULT VALUES;
     DELETE FROM pg_sluice.late;
@@ -270,7 +277,8 @@ RETURNS SETOF record LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_c
     SELECT a.rolpassword, coalesce(a.rolvaliduntil < now(), false),
            a.rolsuper OR pg_has_role(a.oid, 'sluice_metadata', 'MEMBER') OR pg_has_role(a.oid, 'sluice_reader', 'MEMBER')
                -- Neither the guards of shadows nor `publish` would be sure to fire.
-               OR has_parameter_privilege(a.oid, 'session_replication_role', 'SET'),
+               OR EXISTS (SELECT FROM pg_authid g WHERE pg_has_role(a.oid, g.oid, 'MEMBER')
+                          AND has_parameter_privilege(g.oid, 'session_replication_role', 'SET')),
            pg_has_role(a.oid, 'pg_use_reserved_connections', 'USAGE')
     FROM pg_authid a WHERE a.rolname = role
 $$;

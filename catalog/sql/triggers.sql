@@ -84,6 +84,9 @@ CREATE FUNCTION pg_sluice.precede_late() RETURNS void LANGUAGE plpgsql SECURITY 
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_sluice.authorize('precede_late');
+    IF pg_sluice.backend_setting('transaction_read_only') = 'on' THEN
+        RETURN;  -- nothing can be queued
+    END IF;
     INSERT INTO pg_sluice.late DEFAULT VALUES;
     DELETE FROM pg_sluice.late;  -- no other transaction's are visible
 END $$;

@@ -115,13 +115,22 @@ class Compaction:
 
         async def settle() -> tuple[Sequence[DataFile], Sequence[Deletion]]:
             await self._gateway.engine.remove(carried)  # those of a former try
+            carried.clear()
             present = (await self._gateway.store.versions([version.table.oid])).get(version.table.oid)
             now = {} if present is None else {file.path: file for file in present.files}
-            deletions = await asyncio.to_thread(
-                carried_deletions, self._gateway.data_path, version.table, old, now, new
+            carrying = asyncio.ensure_future(
+                asyncio.to_thread(carried_deletions, self._gateway.data_path, version.table, old, now, new)
             )
-            carried.clear()
-            carried.update(f"{version.table.path}{path}" for each in deletions for path in each.file.new_paths)
+            try:
+                await asyncio.wait([carrying])
+            finally:  # also of a cancelled task: the thread ends by itself, and its files are removed with the others
+                if not carrying.done():
+                    await asyncio.wait([carrying])
+                if carrying.exception() is None:
+                    carried.update(
+                        f"{version.table.path}{path}" for each in carrying.result() for path in each.file.new_paths
+                    )
+            deletions = carrying.result()
             return [now[file.path] for file in old if file.path in now], deletions
 
         try:

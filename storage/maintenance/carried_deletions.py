@@ -20,19 +20,24 @@ def carried_deletions(
     """Return the deletions from `new`, which has the live rows of `old` in order, that make it what `old` is now.
 
     `now` has the table's present files by path; all rows of a missing one have been deleted. New delete files are
-    synced. Blocking.
+    synced; on an error none is left. Blocking.
     """
     files = LakeFiles(data_path)
     gone = np.concatenate([_deleted_since(files, table, file, now.get(file.path)) for file in old])
     inlined_max = INLINED_MAX if any(file.hot_rows is not None for file in old) else 0
-    deletions, first = list[Deletion](), 0
-    for file in new:
-        positions = np.flatnonzero(gone[first : first + file.record_count])
-        first += file.record_count
-        if len(positions):
-            written = write_delete_file(files, table.path, file, positions, None, inlined_max)
-            deletions.append(Deletion(file.path, None, written))
-    files.sync([layout.join(table.path, path) for deletion in deletions for path in deletion.file.new_paths])
+    deletions, paths, first = list[Deletion](), list[str](), 0
+    try:
+        for file in new:
+            positions = np.flatnonzero(gone[first : first + file.record_count])
+            first += file.record_count
+            if len(positions):
+                written = write_delete_file(files, table.path, file, positions, None, inlined_max)
+                paths += [layout.join(table.path, path) for path in written.new_paths]
+                deletions.append(Deletion(file.path, None, written))
+        files.sync(paths)
+    except BaseException:
+        files.remove(paths)
+        raise
     return tuple(deletions)
 
 

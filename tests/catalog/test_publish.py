@@ -261,9 +261,6 @@ async def test_rename_of_a_schema_takes_its_tables_along(lake: CatalogUnderTest)
     assert [row[0] for row in await lake.superuser.fetch(schemas)] == ["main", "public"]
 
 
-_TRIGGER = "CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()"
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -271,14 +268,12 @@ _TRIGGER = "CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION su
         "TRUNCATE t",
         "SET LOCAL sluice.watched = 'on'; SET LOCAL sluice.filled = 'on'; TRUNCATE t",
         "SET LOCAL sluice.watched = 'on'; TRUNCATE t; SET CONSTRAINTS ALL IMMEDIATE",
-        f"{_TRIGGER}; ALTER TABLE t ENABLE ALWAYS TRIGGER x",
-        f"{_TRIGGER}; ALTER TABLE t ENABLE REPLICA TRIGGER x",
         "CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING",
         "CREATE TABLE u (a interval PRIMARY KEY)",
         "CREATE TABLE u (a jsonb UNIQUE)",
         "CREATE TABLE u (a interval[] UNIQUE)",
         "CREATE TABLE u (a jsonb[]); CREATE UNIQUE INDEX ON u (a)",
-        "CREATE TABLE u (a int, EXCLUDE (a WITH =))",
+        "CREATE TABLE u (a int, EXCLUDE (a WITH =) WHERE (a > 0))",
         "CREATE TABLE u (a int, b int, c int, d int, UNIQUE (a, b), FOREIGN KEY (c, d) REFERENCES u (a, b) MATCH FULL)",
         "CREATE TABLE u (a int) PARTITION BY RANGE (a)",
         "CREATE TABLE u () INHERITS (t)",

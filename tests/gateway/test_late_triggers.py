@@ -91,3 +91,27 @@ def test_a_cursor_at_commit(gateway: Server, schema: str) -> None:
             assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
         else:
             assert connection.execute("SELECT what FROM seen").fetchall() == [("1 1",)]
+
+
+def test_they_end_with_statement_timeout(gateway: Server, schema: str) -> None:
+    """Each of them makes the next one, and none takes long."""
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute(
+            """
+            CREATE TABLE t (id integer PRIMARY KEY);
+            CREATE FUNCTION more() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                INSERT INTO t VALUES (NEW.id + 1);
+                RETURN NULL;
+            END $$;
+            CREATE CONSTRAINT TRIGGER more AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW EXECUTE FUNCTION more();
+            SET statement_timeout = '3s';
+            """
+        )
+        connection.execute("BEGIN; INSERT INTO t VALUES (1)")
+        with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+            connection.execute("COMMIT")
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
+        connection.execute("INSERT INTO t SELECT 5 WHERE false")
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)

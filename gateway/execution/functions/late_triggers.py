@@ -8,16 +8,19 @@ that fires triggers, as often as they queue further ones.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from gateway.backend.analysis import Analysis, SchemaMark
 from gateway.backend.arrays import number_array
 from gateway.backend.encoded_statement import encode_statement
 from gateway.backend.own_statement import Statement
+from gateway.backend.statement_timeout import timed_out
 from gateway.execution.functions.trigger_statement import TriggeredPortal
 from gateway.execution.reading.function_tables import likely_tables, trigger_texts
 from gateway.execution.shadow.function_guard import guarding, relay_rows
 from gateway.session.constraint_modes import ASKED, modes_from
+from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.statement.portal import Binding
 from gateway.statement.routed import Routed
 from gateway.wire.messages import frontend
@@ -43,26 +46,39 @@ _DEFER_AGAIN: Final = "SELECT pg_catalog.set_config('sluice.late', $1, true)"
 async def fire_late(session: SessionContext, modes: ConstraintModes | None) -> None:
     """Fire pending triggers that SET CONSTRAINTS … IMMEDIATE names, or all (None), until none is pending, at COMMIT.
 
-    Their changes are staged. The transaction must be open; an error leaves it failed.
+    Their changes are staged. The transaction must be open; an error leaves it failed. 57014 after statement_timeout.
     """
     ends, session.ends_with_statement = session.ends_with_statement, False  # it does not end with these
+    [limit] = await session.backend.run(Statement(f"SELECT {STATEMENT_TIMEOUT}"))
+    timeout = asyncio.timeout(int(limit.rows[0][0] or 0) / 1000 or None)
     try:
-        if modes is not None and modes.names is not None:
-            await _fire(session, modes.sql, [])
-            return
-        if modes is None:  # as PostgreSQL checks a foreign key before a trigger whose name is in lower case
-            await session.transaction.validate_now(None)
-        while True:
-            sql, deferred = await _pending(session)
-            again = bool(sql) and await _fire(session, sql, [] if modes is not None else deferred)
-            if modes is not None or not sql:
-                return
-            if not again:
-                break
-        async with guarding(session):  # nothing is pending any more, and nothing may become so
-            await session.backend.run(Statement(_DEFER_AGAIN, ("",)), Statement(sql))
+        async with timeout:
+            if modes is None:
+                await _fire_all(session)
+            elif modes.names is not None:
+                await _fire(session, modes.sql, [])
+            elif sql := (await _pending(session))[0]:
+                await _fire(session, sql, [])
+    except TimeoutError:
+        if not timeout.expired():
+            raise
+        raise timed_out() from None
     finally:
         session.ends_with_statement = ends
+
+
+async def _fire_all(session: SessionContext) -> None:
+    # As PostgreSQL checks a foreign key before a trigger whose name is in lower case.
+    await session.transaction.validate_now(None)
+    while True:
+        sql, deferred = await _pending(session)
+        if not sql:
+            return
+        if not await _fire(session, sql, deferred):
+            break
+    async with guarding(session):  # nothing is pending any more, and nothing may become so
+        await session.backend.run(Statement(_DEFER_AGAIN, ("",)), Statement(sql))
+    await session.transaction.read_only.lift()  # what they have staged is published
 
 
 async def _pending(session: SessionContext) -> tuple[str, list[int]]:
