@@ -12,7 +12,7 @@ SET search_path = pg_catalog, pg_temp AS $$
                  THEN split_part(substr(message, 10), '*/', 1) END = ANY (functions)) IS TRUE
         AND pg_sluice.own_gateway() IS NOT NULL
         AND NOT EXISTS (SELECT FROM pg_cursor() c
-                        WHERE c.statement = current_query() AND c.name <> '' AND NOT starts_with(c.name, 'pg_sluice_'))
+                        WHERE c.statement = current_query() AND c.name !~ '^(pg_sluice_[0-9a-f]{16}.*)?$')
         -- The text of a statement that SQL has prepared has that word; to list all prepared ones takes long.
         AND (current_query() !~* '\mprepare\M'
              OR NOT EXISTS (SELECT FROM pg_prepared_statement() p WHERE p.from_sql AND p.statement = current_query()))

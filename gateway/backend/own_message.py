@@ -23,8 +23,8 @@ from planner.syntax.fixed_names import loose_name
 # What the gateway's comments begin with.
 MARK: Final = "/*sluice:"
 _MARK_BYTES: Final = MARK.encode()
-# What the names of its statements and portals begin with (own_names.py).
-_OWN_NAMES: Final = b"pg_sluice_"
+# What the names of a gateway's statements and portals begin with, whichever it is (own_names.py).
+_OWN_NAMES: Final = re.compile(rb"pg_sluice_[0-9a-f]{16}")
 # Bytes searched in about a millisecond.
 _SLICE: Final = 1 << 22
 _FUNCTION: Final = re.compile(r"\bpg_sluice\.(\w+)\(")
@@ -82,8 +82,8 @@ def refuse_own_names(frame: Frame, skipped: int, names: int) -> None:
     header and `skipped` bytes."""
     start = HEADER_BYTES + skipped
     for _ in range(names):
-        if frame.data.startswith(_OWN_NAMES, start):
-            raise SluiceError(SqlState.RESERVED_NAME, f'names that begin with "{_OWN_NAMES.decode()}" are reserved')
+        if own := _OWN_NAMES.match(frame.data, start):
+            raise SluiceError(SqlState.RESERVED_NAME, f'names that begin with "{own[0].decode()}" are reserved')
         start = frame.data.find(b"\0", start) + 1
 
 

@@ -65,6 +65,7 @@ def test_in_other_encodings(gateway: Server, encoding: str) -> None:
 # What a message executes by its name has the text with which users' code has made it.
 _FORGED: Final = own(_CALL).replace("'", "''")
 _ASSEMBLED: Final = f"'{_FORGED[:5]}' || '{_FORGED[5:]}'"
+_RESERVED: Final = "pg_sluice_0123456789abcdef_x"
 _OPENED: Final = "DO $$ DECLARE c refcursor := '{name}'; BEGIN OPEN c FOR EXECUTE {text}; END $$"
 _PREPARED: Final = "DO $$ BEGIN EXECUTE replace({text}, '*/', '*/ PREPARE {name} AS '); END $$"
 
@@ -101,7 +102,7 @@ def test_by_a_cursor_of_its_code(gateway: Server) -> None:
     wire = Wire(gateway)
     declared = "DO $$ BEGIN EXECUTE replace({text}, '*/', '*/ DECLARE {name} CURSOR FOR '); END $$"
     for made in (_OPENED, declared):
-        for name, state in (("c", "42501"), ("pg_sluice_c", "42939")):
+        for name, state in (("c", "42501"), (_RESERVED, "42939")):
             wire.ask(frontend.Query("ROLLBACK; BEGIN"))
             assert _states(wire.ask(frontend.Query(made.format(name=name, text=_ASSEMBLED)))) == []
             answers = wire.ask(frontend.Execute(name), frontend.Sync())
@@ -112,14 +113,14 @@ def test_by_a_cursor_of_its_code(gateway: Server) -> None:
 def test_the_gateways_names_are_reserved(gateway: Server) -> None:
     wire = Wire(gateway)
     for message in (
-        frontend.Parse("pg_sluice_x", "SELECT 1"),
-        frontend.Bind("pg_sluice_x", ""),
-        frontend.Bind("", "pg_sluice_x"),
-        frontend.Describe(b"S", "pg_sluice_x"),
-        frontend.Describe(b"P", "pg_sluice_x"),
-        frontend.Execute("pg_sluice_x"),
-        frontend.Close(b"P", "pg_sluice_x"),
-        frontend.Close(b"S", "pg_sluice_x"),
+        frontend.Parse(_RESERVED, "SELECT 1"),
+        frontend.Bind(_RESERVED, ""),
+        frontend.Bind("", _RESERVED),
+        frontend.Describe(b"S", _RESERVED),
+        frontend.Describe(b"P", _RESERVED),
+        frontend.Execute(_RESERVED),
+        frontend.Close(b"P", _RESERVED),
+        frontend.Close(b"S", _RESERVED),
     ):
         answers = wire.ask(message, frontend.Sync())
         assert _states(answers) == ["42939"], (message, answers)
