@@ -43,7 +43,7 @@ SELECT pg_catalog.set_config(
     OPERATOR(pg_catalog.||) (SELECT coalesce(pg_catalog.jsonb_object_agg(k.oid::pg_catalog.text,
         $3::pg_catalog.bool), '{{}}') {_THOSE}))::pg_catalog.text, true)
 """
-_BACKEND_S: Final = """
+_OF_BACKEND: Final = """
 SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, k.conname), ', ')
 FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) k.connamespace
 WHERE k.condeferrable AND (n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
@@ -116,7 +116,7 @@ async def keep_modes(session: SessionContext, modes: ConstraintModes) -> None:
     if modes.names is None:
         text = json.dumps({"all": modes.deferred})
         if not modes.deferred:
-            [listing] = await session.backend.run(Statement(_BACKEND_S))
+            [listing] = await session.backend.run(Statement(_OF_BACKEND))
             if (listed := listing.rows[0][0]) is not None:
                 await session.backend.run(Statement(f"SET CONSTRAINTS {listed.decode()} IMMEDIATE"))
     else:

@@ -125,7 +125,7 @@ class Transaction:
     async def begin(self, *asked: Statement) -> list[Result]:
         """Begin a block for a statement outside of the client's, unless one is open; return the answers to `asked`."""
         if self.open:
-            return await self._backend.run(*asked)
+            return await self._backend.run(*asked) if asked else []
         self.implicit, later = True, self.read_only.is_default
         [_, level, *answers] = await self._backend.run(BEGIN, _DEFAULT_LEVEL, *(() if later else asked))
         self.isolation = isolation_of(level.rows[0][0])
