@@ -74,22 +74,25 @@ def _join(scope: Scope, node: Node, safe: bool) -> Relation:
     if kind not in _SIDES:
         raise unsupported("this join")
     assert scope.source is not None
-    left = _item(scope, node.larg, safe and kind in (_INNER, _LEFT))
+    kept = safe and kind in (_INNER, _LEFT)
+    left = _item(scope, node.larg, kept, kept)
     scope.source.items.append(left)  # for references of the right side
     whole = safe and (kind == _INNER or (kind == _LEFT and _is_true(node.quals)))
     foreseen = scope.source.foreseen
-    if not (safe and kind in (_INNER, _LEFT)):
+    if not kept:
         scope.source.foreseen = None  # rows that WHERE drops may yet be joined to something
     right = _item(scope, node.rarg, safe and kind in (_INNER, _RIGHT), whole)
     scope.source.foreseen = foreseen
     scope.source.items.pop()
-    parts = query_levels.conjuncts(node.quals)
+    parts = [] if _is_true(node.quals) else query_levels.conjuncts(node.quals)
     if kind == _INNER and safe:
         # Subqueries are joined to the whole of FROM, and the values of outer rows stand at its head.
-        postponed = [part for part in parts if query_levels.has_sublink(part) or query_levels.is_outer(part)]
+        # A right side that is joined on the left, because it has a row in any case, keeps its rows there.
+        above = right.side is not None
+        postponed = [part for part in parts if above or query_levels.has_sublink(part) or query_levels.is_outer(part)]
         scope.source.postponed += postponed
         parts = [part for part in parts if part not in postponed]
-    conditions = [] if right.condition is None else [right.condition]
+    conditions: list[Expression] = []
     if parts:
         source = scope.source
         domain = None if scope.domain is None else Relation(scope.domain.relation(), [])
@@ -101,6 +104,10 @@ def _join(scope: Scope, node: Node, safe: bool) -> Relation:
         scan_predicates.derive(scope, node.quals)
     if kind == _RIGHT:
         left, right = right, left
+    if kind == _FULL and (left.condition is not None or right.condition is not None):
+        raise unsupported("a FULL JOIN of rows that depend on rows outside of it")
+    if right.condition is not None:
+        conditions.insert(0, right.condition)
     return _joined(left, right, right.side or _SIDES[kind], and_(*conditions) if conditions else None)
 
 
@@ -110,11 +117,18 @@ def _joined(left: Relation, right: Relation, side: str | None, condition: Expres
         assert side is None or condition is None
         if condition is None:
             return left
-        one_row = derived(relation_output.select([exp.alias_(raw("1"), "one")], None), "one_row")
-        return Relation(left.head, [*left.joins, join(one_row, None, condition)], left.side, left.condition)
-    assert left.head is not None
+        return Relation(_head(left), [*left.joins, join(_one_row(), None, condition)], left.side, left.condition)
     right_side = exp.Paren(this=nested(Relation(right.head, right.joins))) if right.joins else right.head
-    return Relation(left.head, [*left.joins, join(right_side, side, condition)], left.side, left.condition)
+    return Relation(_head(left), [*left.joins, join(right_side, side, condition)], left.side, left.condition)
+
+
+def _head(relation: Relation) -> Expression:
+    """Return the relation's head; one row, if its columns are computed where they are used."""
+    return _one_row() if relation.head is None else relation.head
+
+
+def _one_row() -> Expression:
+    return derived(relation_output.select([exp.alias_(raw("1"), "one")], None), "one_row")
 
 
 def _is_true(node: Node | None) -> bool:
