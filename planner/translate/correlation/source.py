@@ -130,9 +130,13 @@ class Source:
 
 
 def _with_columns(groups: exp.Subquery, values: Iterable[Expression], joins: Iterable[exp.Join]) -> exp.Subquery:
-    """Return the groups with only those columns that the values and the conditions of the joins use."""
+    """Return the groups with only those columns that the values and the conditions of the joins use.
+
+    Their number of rows stays: it is the aggregate without which a group of all rows would be every row.
+    """
     users = [*values, *(each.args["on"] for each in joins)]
     used = {item.name for user in users for item in user.find_all(exp.Column) if item.table == groups.alias}
+    used.add(f"{groups.alias}_n")
     parts = [groups.this]
     while parts:
         part = parts.pop()
