@@ -111,6 +111,14 @@ def _is_cut(node: Node) -> bool:
     return isinstance(node, Derived) and node.lateral and "LIMIT" in node.query.sql()
 
 
+def _is_whole(query: Query) -> bool:
+    return isinstance(query, Select) and query.grouping is not None and not query.grouping.keys
+
+
+def _reads_nothing(query: Query) -> bool:
+    return isinstance(query, Select) and query.source is None
+
+
 def _over_nullable(query: Query) -> bool:
     """A subquery that names the side of an outer join that may be NULL."""
     nullable = {
@@ -169,6 +177,9 @@ FEATURES: Final[dict[str, Shows]] = {
     "LATERAL, inner": _any(lambda each: _is_lateral(each) and each.kind in {"INNER", "CROSS"}),  # type: ignore[attr-defined]
     "LATERAL, left": _any(lambda each: _is_lateral(each) and each.kind == "LEFT"),  # type: ignore[attr-defined]
     "LATERAL with LIMIT": _any(_is_cut),
+    "LATERAL of one group": _any(lambda each: _is_lateral(each) and _is_whole(each.right.query)),  # type: ignore[attr-defined]
+    "LATERAL without FROM": _any(lambda each: _is_lateral(each) and _reads_nothing(each.right.query)),  # type: ignore[attr-defined]
+    "LATERAL, with a condition": _any(lambda each: _is_lateral(each) and bool(each.on)),  # type: ignore[attr-defined]
     "ROLLUP": _text(r"ROLLUP"),
     "CUBE": _text(r"CUBE"),
     "GROUPING SETS": _text(r"GROUPING SETS"),

@@ -55,7 +55,7 @@ class Queries(Commons):
     def statement(self) -> Query:
         """A query, most often with a subquery that names an outer column."""
         self.aliases = self.nested = 0
-        self.spicy = self.likely(0.15)
+        self.spicy = self.likely(0.25)
         self.left = self.chance.choice((1, 2, 2, 3, 3, 4, _QUERIES_MAX))
         pick = self.chance.random()
         if pick < 0.12:
@@ -145,7 +145,21 @@ class Queries(Commons):
             return self.nested_with(before, kinds, cut=0.5)
         if pick < 0.28:
             return self.rows(kinds, before)
+        if pick < 0.34:
+            return Select(self.targets([self.value(Scope([], before), kind, 1) for kind in kinds]))
+        if pick < 0.48:
+            return self._whole(before, kinds)
         return self.select(before, kinds, correlated=pick < 0.95, cut=0.6)
+
+    def _whole(self, before: Scope, kinds: Sequence[str]) -> Select:
+        """One group, with a row for each row before it."""
+        self.left -= 1
+        source, scope = self.source(before)
+        where = (self.correlation(scope, before), *((self.boolean(scope, 1),) if self.likely(0.2) else ()))
+        grouped = Scope([], before, rows=scope)
+        values = [self.value(grouped, kind, 1) for kind in (*kinds, "int8")]
+        having = (self.boolean(grouped, 1),) if self.likely(0.1) else ()
+        return Select(self.targets(values), source, where, Grouping(), having)
 
     def rows(self, kinds: Sequence[str], outer: Scope | None = None) -> Rows:
         """VALUES."""
@@ -198,8 +212,10 @@ class Queries(Commons):
         if bases and self.likely(0.25) and {left.table, right.table} <= self.base:  # type: ignore[attr-defined]
             return Join(left, kind, right, using=self.chance.choice((("k",), ("id",), ("id", "k"))))
         inner = self.scope(right, scope.outer)
-        if not free and self.likely(0.6):
+        if not free and self.likely(0.4):
             return Join(left, kind, right)
+        if self.likely(0.05 if free else 0.4):
+            return Join(left, kind, right, (self.boolean(inner, 1),))
         on = [self.equality(scope, inner)]
         if self.left < 1 and kind in {"INNER", "LEFT"} and self.likely(0.1):  # by no equality
             on = [Apply("bool", "({0} < {1})", (self.column(scope, "int4"), self.column(inner, "int4")))]

@@ -13,7 +13,7 @@ from tests.answers.partitions import partition_of
 from tests.answers.queries import Query
 from tests.answers.types import KINDS
 
-_QUERIES = 1500
+_QUERIES = 2000
 
 
 @pytest.fixture(scope="module")
