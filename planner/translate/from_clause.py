@@ -20,7 +20,7 @@ from planner.spark.relation_output import Output, Selected, derived
 from planner.spark.values import Value, stored
 from planner.translate import query, row_marks, row_security, scan_predicates
 from planner.translate.correlation import lateral
-from planner.translate.correlation.source import Relation, Source, join, nested
+from planner.translate.correlation.source import Relation, Source, join, nested, without_outside
 from planner.translate.expressions import Translator
 from planner.translate.scope import RTE_CTE, RTE_FUNCTION, RTE_RELATION, RTE_SUBQUERY, RTE_VALUES, ScanBuilder, Scope
 from planner.translate.series import SERIES, series
@@ -106,6 +106,8 @@ def _join(scope: Scope, node: Node, safe: bool) -> Relation:
         left, right = right, left
     if kind == _FULL and (left.condition is not None or right.condition is not None):
         raise unsupported("a FULL JOIN of rows that depend on rows outside of it")
+    right, outside = without_outside(right)
+    conditions += outside
     if right.condition is not None:
         conditions.insert(0, right.condition)
     return _joined(left, right, right.side or _SIDES[kind], and_(*conditions) if conditions else None)

@@ -43,6 +43,23 @@ SELECT id, q.name FROM o LEFT JOIN LATERAL (SELECT name FROM i WHERE i.boss IS N
 SELECT id, q.name FROM o LEFT JOIN LATERAL (SELECT name, pay FROM i WHERE i.boss = o.id ORDER BY pay, name LIMIT 2) q ON q.pay > 50
 SELECT id, q.* FROM o LEFT JOIN LATERAL (SELECT count(*), sum(pay), min(name) FROM i WHERE i.boss = o.id) q ON true
 SELECT id, q.* FROM o LEFT JOIN LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id) q ON q.c > 2
+SELECT id, q.* FROM o JOIN LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id) q ON q.c > 2
+SELECT id, q.* FROM o JOIN LATERAL (SELECT count(*) AS c, max(pay) AS m FROM i WHERE i.boss = o.id) q ON q.c = 0 AND q.m IS NULL
+SELECT id, q.* FROM o JOIN LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id) q ON q.c > 2 LEFT JOIN e ON e.x = q.c
+SELECT id, q.* FROM o LEFT JOIN LATERAL (SELECT o.g + 1 AS x) q ON true
+SELECT id, q.*, e.y FROM o, LATERAL (SELECT o.g + 1 AS x) q LEFT JOIN e ON e.x = q.x
+SELECT id, q.*, i.pay FROM o, LATERAL (SELECT o.g + 1 AS x) q RIGHT JOIN i ON i.big = q.x
+SELECT id, q.*, i.pay FROM o, (LATERAL (SELECT o.g AS x) q LEFT JOIN e ON e.x = q.x) RIGHT JOIN i ON i.big = q.x
+SELECT id, q.*, i.pay FROM o, i LEFT JOIN (LATERAL (SELECT o.g AS x) q LEFT JOIN e ON e.x = q.x) ON i.big = q.x
+SELECT id, q.*, i.pay FROM o, i LEFT JOIN (LATERAL (SELECT o.g AS x) q CROSS JOIN LATERAL (SELECT o.id AS y) r) ON i.big = q.x
+SELECT o.id, q.*, p.id AS other FROM o, LATERAL (SELECT name, pay FROM i WHERE i.boss = o.id) q RIGHT JOIN o p ON p.w = q.name
+SELECT id, q.*, r.* FROM o, LATERAL (SELECT name FROM i WHERE i.boss = o.id) q RIGHT JOIN LATERAL (SELECT pay FROM i WHERE i.big = o.g) r ON true
+SELECT id, q.*, r.* FROM o, LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id) q RIGHT JOIN LATERAL (SELECT count(*) AS c FROM i WHERE i.big = o.g) r ON q.c = r.c
+SELECT id, (SELECT string_agg(coalesce(q.name, '-') || p.id, ',' ORDER BY q.name, p.id) FROM (SELECT name FROM i WHERE i.boss = o.id) q RIGHT JOIN o p ON p.w = q.name) FROM o
+SELECT id, (SELECT count(q.c) FROM (SELECT max(pay) AS c FROM i WHERE i.boss < o.id) q RIGHT JOIN e ON true) FROM o
+SELECT (SELECT count(*) FROM i WHERE e.x IS NULL AND i.pay > 50) FROM e GROUP BY ROLLUP (e.x)
+SELECT (SELECT i.pay FROM i WHERE e.x IS NULL AND e.y IS NULL ORDER BY pay LIMIT 1), count(*) FROM e GROUP BY CUBE (e.x, e.y)
+SELECT g, (SELECT count(*) FROM i WHERE i.boss = coalesce(o.g, 3)) FROM o WHERE id > 99 GROUP BY GROUPING SETS ((), (g), ())
 SELECT id, q.* FROM o, LATERAL (SELECT count(*) AS c, max(pay) + o.g FROM i WHERE i.boss < o.id HAVING count(*) > 3) q
 SELECT id, q.* FROM o, LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id HAVING count(*) <> 2) q
 SELECT id, q.* FROM o, LATERAL (SELECT name, count(*) FROM i WHERE i.boss = o.id GROUP BY name) q
@@ -211,6 +228,9 @@ REFUSED = {
     "SELECT p.id, (SELECT max(pay) FROM i WHERE boss > p.id) FROM (SELECT id FROM o LIMIT 3) p": "the rows of a LIMIT",
     "SELECT (SELECT max(pay) FROM i WHERE f > s.x) FROM (SELECT sum(f) AS x FROM o GROUP BY g) s": "computed by sum",
     "SELECT q.* FROM o, LATERAL (SELECT e.x, i.pay FROM e FULL JOIN i ON e.x = i.boss AND i.big = o.g) q": "outside of it",
+    "SELECT id, EXISTS (SELECT FROM (SELECT FROM i WHERE i.big <> o.g) q FULL JOIN e ON true) FROM o": "outside of it",
+    "SELECT id, q.x, r.x FROM o, LATERAL (SELECT o.g AS x) q FULL JOIN e r ON q.x = r.x": "outside of it",
+    "SELECT id, EXISTS (SELECT FROM e FULL JOIN (SELECT FROM i WHERE i.big <> o.g) q ON true) FROM o": "outside of it",
     "SELECT 1 FROM o l0"
     + "".join(
         f", LATERAL (SELECT boss AS id FROM i WHERE boss < l{n}.id ORDER BY pay, name LIMIT 2) l{n + 1}"

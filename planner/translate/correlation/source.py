@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlglot import exp
@@ -201,6 +201,21 @@ def nested(relation: Relation) -> Expression:
         copied.set("joins", relation.joins)
         return copied
     raise unsupported("LATERAL at the head of a nested join")
+
+
+def without_outside(relation: Relation) -> tuple[Relation, list[Expression]]:
+    """Return the relation without conditions of inner joins on rows outside of it, and these conditions."""
+    if any(each.side == "FULL" for each in relation.joins):
+        return relation, []
+    own = relation.tables()
+    joins: list[exp.Join] = []
+    found: list[Expression] = []
+    for each in relation.joins:
+        condition = each.args["on"]
+        outside = not each.side and condition is not None and not _tables(condition) <= own
+        joins.append(join(each.this, None, None) if outside else each)
+        found += [condition] if outside else []
+    return replace(relation, joins=joins), found
 
 
 def aliases(relation: Expression) -> set[str]:
