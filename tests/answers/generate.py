@@ -214,7 +214,7 @@ class Queries(Commons):
         inner = self.scope(right, scope.outer)
         if not free and self.likely(0.4):
             return Join(left, kind, right)
-        if self.likely(0.05 if free else 0.4):
+        if kind != "FULL" and self.likely(0.05 if free else 0.4):
             return Join(left, kind, right, (self.boolean(inner, 1),))
         on = [self.equality(scope, inner)]
         if self.left < 1 and kind in {"INNER", "LEFT"} and self.likely(0.1):  # by no equality
