@@ -25,19 +25,19 @@ from catalog.errors import SluiceError, SqlState
 from catalog.notifications import About, Paced, listen
 from catalog.postgres.pool import FAULTS
 from catalog.schema.clock import HybridClock, duration, seconds
-from catalog.schema.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step, physical_microseconds
+from catalog.schema.synchronisation import Replica, Settings, Update, Word, physical_microseconds
 
 _LOG: Final = logging.getLogger("sluice.gateways")
 _AGAIN_SECONDS: Final = 0.2
 _CONNECT_SECONDS_MAX: Final = 5.0
 _PUBLISHING_SECONDS: Final = 0.003
+_HEARD_SECONDS: Final = 0.02
 LOOK_SECONDS: Final = 60.0
 _SETTINGS: Final = (
     "SELECT name, value::float8 FROM pg_sluice.setting WHERE name IN ('delay', 'heartbeat', 'clock_skew')"
 )
 _REGISTER: Final = "SELECT pg_sluice.register_gateway($1, $2)"
 _REPORT: Final = "SELECT pg_sluice.report($1, $2, $3, $4)"
-_STEPS: Final = {Step.ACTIVATE: "SELECT pg_sluice.activate($1)", Step.SETTLE: "SELECT pg_sluice.settle($1)"}
 _END_OWN: Final = "UPDATE pg_sluice.gateway SET ended = now(), granted = 0 WHERE gateway_id = $1 AND ended IS NULL"
 _ENDED: Final = "SELECT gateway_id FROM pg_sluice.gateway WHERE ended IS NOT NULL"
 _CLEANED: Final = "UPDATE pg_sluice.gateway SET cleaned = true WHERE NOT cleaned AND gateway_id = ANY ($1)"
@@ -130,14 +130,21 @@ class Gateways:
         """Return true when no gateway serves by the version before that update; false if this cannot be known."""
         patience = 3 * (self.settings.delay + self.settings.clock_skew)
         try:
-            async with asyncio.timeout(patience), self._reported:
+            async with asyncio.timeout(patience):
                 since = self._reports  # a report that has begun may not have seen the update
                 while self._reports < since + 2 or version in self._unsettled:
-                    self._poked.set()
-                    await self._reported.wait()
+                    await self._next_report()
         except TimeoutError:
             return False
         return True
+
+    async def _next_report(self) -> None:
+        """Wait for a heartbeat to be answered. One is sent if none has been for a while: notifications may be lost."""
+        try:
+            async with asyncio.timeout(_HEARD_SECONDS), self._reported:
+                await self._reported.wait()
+        except TimeoutError:
+            self._poked.set()
 
     @property
     def lag(self) -> float:
@@ -154,7 +161,7 @@ class Gateways:
             connection = await connect(self._dsn)
             try:
                 connection.add_termination_listener(lambda _: self._poked.set())
-                await listen(connection, self._words, About.SCHEMA, About.CONFIRMED)
+                await listen(connection, self._words, About.SCHEMA, About.ADVANCED)
                 number: int = await connection.fetchval(_REGISTER, self._address, self.number)
             except BaseException:
                 connection.terminate()
@@ -195,13 +202,13 @@ class Gateways:
             self._on_lost()
 
     async def _report(self) -> None:
-        """Send a heartbeat and act on the updates in its answer; repeat while there is news."""
+        """Send a heartbeat; repeat while there is news, which confirms it."""
         again = True
         while again:
             begun = time.monotonic()
             async with asyncio.timeout(self.settings.delay):
                 told = await self._tell()
-                again = self._hear(told, begun) or await self._attend(told)
+                again = self._hear(told, begun)
             async with self._reported:
                 self._reports += 1
                 self._reported.notify_all()
@@ -247,20 +254,6 @@ class Gateways:
     @property
     def _is_steady(self) -> bool:
         return time.monotonic() - self._steady_since > 2 * self.settings.delay + self.settings.clock_skew
-
-    async def _attend(self, told: dict[str, Any]) -> bool:
-        """Take the next step for updates of this gateway's sessions, and for updates that no other gateway advances."""
-        assert self._holder is not None
-        peers = [Peer(each["number"], each["granted"], each["confirmed"]) for each in told["peers"]]
-        taken = False
-        for each in told["updates"]:
-            if each["settled"]:
-                continue
-            left = told["safe"] - each["written"] > duration(self.settings.heartbeat)
-            step, _ = next_step(_update(each), peers, told["safe"], self.settings)
-            if step in _STEPS and (left or each["gateway_id"] in (self.number, None)):
-                taken = await self._holder.fetchval(_STEPS[step], each["version"]) or taken
-        return taken
 
     # ── dead gateways ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -22,11 +22,11 @@ _SECONDS: Final = 0.01
 
 
 class About(StrEnum):
-    """The kinds of news. SCHEMA: a commit has changed a schema. CONFIRMED: a gateway, or all, has heard of that.
+    """The kinds of news. SCHEMA: a commit has changed a schema. ADVANCED: such a change is active, or settled.
     READERS: expiry asks for the oldest snapshots in use."""
 
     SCHEMA = "schema"
-    CONFIRMED = "confirmed"
+    ADVANCED = "advanced"
     READERS = "readers"
 
     @property

@@ -13,10 +13,13 @@ served by the last update with Tu <= Top. A gateway's *safe time* says up to whe
 - while the gateway knows of an update that is not active yet, it serves only once its safe time has reached Top itself,
   because the update may have been made active meanwhile;
 - an update is made active before Tm + DD when every gateway either has confirmed that it knows it, or can no longer
-  serve by what it knew before (`may_activate`);
+  serve by what it knew before;
 - it is *settled* when in addition every gateway has confirmed that, or has no lease any more, by its own clock, which
-  is wrong by CSmax at most (`may_settle`). Then DDL returns, and only then is the next update of the same object
-  written. So at most two adjacent versions are in use.
+  is wrong by CSmax at most. Then DDL returns, and only then is the next update of the same object written. So at most
+  two adjacent versions are in use.
+
+The catalog takes these two steps while it answers the heartbeat that makes them possible
+(catalog/sql/synchronisation.sql).
 
 No clock must be right for all gateways to give the same answer for the same Top. A client sees its own update at every
 gateway if clocks differ by CSmax at most. A single gateway never waits.
@@ -26,7 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from catalog.schema.clock import HybridClock, Timestamp, duration
@@ -78,63 +80,6 @@ class Word:
     safe: Timestamp
     updates: Sequence[Update] = ()
     base: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """A gateway as the catalog knows it: the safe time that it was last told, and the one that it has confirmed.
-
-    `granted` is 0 for a gateway that has not been told any yet, or that has ended by itself: it serves nothing.
-    """
-
-    number: int
-    granted: Timestamp
-    confirmed: Timestamp
-
-    def serves_until(self, update: Update, settings: Settings) -> Timestamp:
-        """Return the time, by its own clock, up to which it may serve operations without knowing that the update is
-        active."""
-        known = update.active(settings) if self.confirmed >= update.written else update.written
-        return min(self.granted, known) + duration(settings.delay)
-
-
-class Step(StrEnum):
-    """The next step of an update."""
-
-    WAIT = "wait"
-    ACTIVATE = "activate"
-    SETTLE = "settle"
-    DONE = "done"
-
-
-def may_activate(update: Update, peers: Iterable[Peer], at: Timestamp, settings: Settings) -> bool:
-    """Whether it can be made active at that time, which is later than all times that gateways have reported."""
-    return not _unaware(update, peers, at, settings)
-
-
-def _unaware(update: Update, peers: Iterable[Peer], at: Timestamp, settings: Settings) -> list[Peer]:
-    return [peer for peer in peers if peer.confirmed < update.written and at <= peer.serves_until(update, settings)]
-
-
-def may_settle(update: Update, peers: Iterable[Peer], now: Timestamp, settings: Settings) -> bool:
-    """Whether no gateway can still serve by the version before the update."""
-    return now > update.active(settings) and not _behind(update, peers, now, settings)
-
-
-def _behind(update: Update, peers: Iterable[Peer], now: Timestamp, settings: Settings) -> list[Peer]:
-    active, skew = update.active(settings), duration(settings.clock_skew)
-    return [peer for peer in peers if peer.confirmed < active and now <= peer.serves_until(update, settings) + skew]
-
-
-def next_step(update: Update, peers: Sequence[Peer], now: Timestamp, settings: Settings) -> tuple[Step, list[Peer]]:
-    """Return the next step that any gateway may take for an update, or the gateways that it waits for."""
-    if update.settled:
-        return Step.DONE, []
-    if now <= update.active(settings):
-        unaware = _unaware(update, peers, now, settings)
-        return (Step.WAIT, unaware) if unaware else (Step.ACTIVATE, [])
-    behind = _behind(update, peers, now, settings)
-    return (Step.WAIT, behind) if behind else (Step.SETTLE, [])
 
 
 _KEPT_MAX: Final = 256

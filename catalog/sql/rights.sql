@@ -79,7 +79,7 @@ DECLARE
     f regprocedure;
 BEGIN
     FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_sluice'::regnamespace AND p.prokind = 'f'
-             AND (p.prosecdef OR p.proname IN ('report', 'activate', 'settle', 'publish_compaction')) LOOP
+             AND (p.prosecdef OR p.proname IN ('report', 'publish_compaction')) LOOP
         EXECUTE format('ALTER FUNCTION %s SET plan_cache_mode = force_generic_plan', f);
     END LOOP;
 END $$;

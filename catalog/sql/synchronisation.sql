@@ -1,7 +1,7 @@
 -- Schema synchronisation of gateways (catalog/schema/synchronisation.py has the rules and reasons; here are the
 -- decisions that need one place).
 --
---   publish() ──► write_update(): Tm ──► gateways hear of it, confirm ──► activate(): Tu ──► settle(): DDL returns
+--   publish() ──► write_update(): Tm ──► gateways report(), confirm ──► activate(): Tu ──► settle(): DDL returns
 --
 -- Timestamps are those of clock.py. They are taken under a lock that is held to the end of the transaction: so a
 -- gateway that is told a safe time sees all that was written before it. The lock is on a table without rows, which no
@@ -67,16 +67,17 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- A heartbeat of a gateway: up to when it has heard everything, and its clock. Returns the next safe time, what has
--- happened since (two DD more, because notifications may come late), the unsettled updates, and, if there are any, all
--- gateways. NULL if another session is just publishing, and 55000 for a gateway that counts as dead.
+-- A heartbeat of a gateway: up to when it has heard everything, and its clock. Takes the next step of each unsettled
+-- update where that is possible now. Returns the next safe time, what has happened since (two DD more, because
+-- notifications may come late), the unsettled updates, and, if there are any, all gateways. NULL if other sessions
+-- hold the lock for long, and 55000 for a gateway that counts as dead.
 CREATE FUNCTION pg_sluice.report(id integer, heard bigint, clock bigint, session_count integer) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
 DECLARE
-    safe bigint; before bigint; open bigint[]; delay bigint := pg_sluice.length_of('delay');
+    safe bigint; open bigint[]; number bigint; delay bigint := pg_sluice.length_of('delay');
 BEGIN
     BEGIN
-        LOCK TABLE pg_sluice.timekeeping IN EXCLUSIVE MODE NOWAIT;
+        LOCK TABLE pg_sluice.timekeeping IN EXCLUSIVE MODE;
     EXCEPTION WHEN lock_not_available THEN
         RETURN NULL;
     END;
@@ -84,18 +85,18 @@ BEGIN
         RAISE EXCEPTION 'the gateway''s clock is ahead of the catalog''s by more than DD';
     END IF;
     safe := pg_sluice.tick(clock);
-    SELECT g.confirmed INTO before FROM pg_sluice.gateway g WHERE g.gateway_id = id AND g.ended IS NULL;
+    UPDATE pg_sluice.gateway SET confirmed = greatest(confirmed, heard), sessions = session_count
+        WHERE gateway_id = id AND ended IS NULL;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the gateway is held to be gone' USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    UPDATE pg_sluice.gateway SET granted = safe, confirmed = greatest(confirmed, heard), sessions = session_count
-        WHERE gateway_id = id;
+    FOR number IN SELECT u.version FROM pg_sluice.schema_update u WHERE NOT u.settled ORDER BY u.version LOOP
+        IF pg_sluice.activate(number, safe) OR pg_sluice.settle(number, safe) THEN
+            PERFORM pg_sluice.say('advanced');
+        END IF;
+    END LOOP;
+    UPDATE pg_sluice.gateway SET granted = safe WHERE gateway_id = id;
     open := ARRAY(SELECT u.version FROM pg_sluice.schema_update u WHERE NOT u.settled ORDER BY u.version);
-    IF EXISTS (SELECT FROM pg_sluice.schema_update u WHERE NOT u.settled
-               AND ((before < u.written AND heard >= u.written)
-                    OR (before < u.made_active AND heard >= u.made_active))) THEN
-        PERFORM pg_sluice.say('confirmed');
-    END IF;
     RETURN jsonb_build_object(
         'safe', safe,
         'updates', coalesce((SELECT jsonb_agg(to_jsonb(u) ORDER BY u.version) FROM pg_sluice.schema_update u
@@ -159,37 +160,25 @@ BEGIN
 END $$;
 
 
--- Activate an update if possible, and return whether it was: every gateway knows it, or can no longer serve by what it
--- knew before.
-CREATE FUNCTION pg_sluice.activate(number bigint) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    now bigint;
+-- Activate an update if possible now, and return whether it was: every gateway knows it, or can no longer serve by what
+-- it knew before. Under the lock, at a time later than all that gateways have reported.
+CREATE FUNCTION pg_sluice.activate(number bigint, now bigint) RETURNS boolean LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    LOCK TABLE pg_sluice.timekeeping IN EXCLUSIVE MODE;
-    now := pg_sluice.tick(0);
     UPDATE pg_sluice.schema_update u SET made_active = now
         WHERE u.version = number AND NOT u.settled AND now <= pg_sluice.active_from(u) AND NOT EXISTS (
             SELECT FROM pg_sluice.gateway g WHERE g.confirmed < u.written AND now <= pg_sluice.serves_until(g, u));
-    IF FOUND THEN
-        PERFORM pg_sluice.say('confirmed');
-    END IF;
     RETURN FOUND;
 END $$;
 
--- Settle an update if possible, and return whether it was: no gateway can serve by the version before it.
-CREATE FUNCTION pg_sluice.settle(number bigint) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    now bigint;
+-- Settle an update if possible now, and return whether it was: no gateway can serve by the version before it.
+CREATE FUNCTION pg_sluice.settle(number bigint, now bigint) RETURNS boolean LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    LOCK TABLE pg_sluice.timekeeping IN EXCLUSIVE MODE;
-    now := pg_sluice.tick(0);
     UPDATE pg_sluice.schema_update u SET settled = true
         WHERE u.version = number AND NOT u.settled AND now > pg_sluice.active_from(u) AND NOT EXISTS (
             SELECT FROM pg_sluice.gateway g WHERE g.confirmed < pg_sluice.active_from(u)
             AND now <= pg_sluice.serves_until(g, u) + pg_sluice.length_of('clock_skew'));
-    IF FOUND THEN
-        PERFORM pg_sluice.say('confirmed');
-    END IF;
     RETURN FOUND;
 END $$;
 

@@ -5,11 +5,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from catalog.schema.clock import HybridClock, Timestamp, duration
-from catalog.schema.synchronisation import Peer, Settings, Update, Word, may_activate, may_settle
+from catalog.schema.synchronisation import Settings, Update, Word
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A gateway as the catalog knows it: the safe time that it was last told, and the one that it has confirmed.
+
+    `granted` is 0 for a gateway that has not been told any yet, or that has ended by itself: it serves nothing.
+    """
+
+    number: int
+    granted: Timestamp
+    confirmed: Timestamp
+
+    def serves_until(self, update: Update, settings: Settings) -> Timestamp:
+        """Return the time, by its own clock, up to which it may serve operations without knowing that the update is
+        active."""
+        known = update.active(settings) if self.confirmed >= update.written else update.written
+        return min(self.granted, known) + duration(settings.delay)
+
+
+def may_activate(update: Update, peers: Iterable[Peer], at: Timestamp, settings: Settings) -> bool:
+    """Whether it can be made active at that time, which is later than all times that gateways have reported."""
+    if at > update.active(settings):
+        return False
+    return all(peer.confirmed >= update.written or at > peer.serves_until(update, settings) for peer in peers)
+
+
+def may_settle(update: Update, peers: Iterable[Peer], at: Timestamp, settings: Settings) -> bool:
+    """Whether no gateway can still serve by the version before the update."""
+    active, skew = update.active(settings), duration(settings.clock_skew)
+    return at > active and all(
+        peer.confirmed >= active or at > peer.serves_until(update, settings) + skew for peer in peers
+    )
 
 
 @dataclass
@@ -17,7 +51,8 @@ class Ledger:
     """`checks` are the ones that are made; a test leaves some out to see that it is found out.
 
     `settles_alone`: an update that no other gateway can miss is settled when it is written. The simulation does
-    without: there, what a gateway's own clients are served by is what its replica has heard.
+    without: there, what a gateway's own clients are served by is what its replica has heard. `steps` counts what
+    heartbeats have brought about.
     """
 
     settings: Settings
@@ -27,6 +62,7 @@ class Ledger:
     checks: frozenset[str] = frozenset({"lease", "version", "activate", "settle", "adjacent"})
 
     settles_alone: bool = False
+    steps: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.clock = HybridClock(self.physical)
@@ -39,11 +75,16 @@ class Ledger:
         self.peers[number] = replace(self.peers[number], granted=0)
 
     def report(self, number: int, confirmed: Timestamp, clock: Timestamp) -> Word:
-        """A heartbeat: what it has heard of, and what its clock says."""
+        """A heartbeat: what it has heard of, and what its clock says. Takes the steps that are possible then."""
         self.clock.hear(clock)
         safe = self.clock.now()
         peer = self.peers[number]
-        self.peers[number] = Peer(number, safe, max(confirmed, peer.confirmed))
+        self.peers[number] = Peer(number, peer.granted, max(confirmed, peer.confirmed))
+        for update in self.unsettled():
+            step = "activate" if self.activate(update.version, safe) else "settle"
+            if step == "activate" or self.settle(update.version, safe):
+                self.steps[step] += 1
+        self.peers[number] = replace(self.peers[number], granted=safe)
         since = confirmed - 2 * duration(self.settings.delay)
         updates = [update for update in self.updates.values() if max(update.written, update.made_active or 0) > since]
         told = {update.version for update in updates}
@@ -76,19 +117,19 @@ class Ledger:
         patience = duration(self.settings.delay) + duration(self.settings.clock_skew)
         return all(peer.granted + patience < now for peer in self.peers.values() if peer.number != number)
 
-    def activate(self, version: int) -> bool:
+    def activate(self, version: int, now: Timestamp) -> bool:
         """Whether it is made active now."""
-        update, now = self.updates[version], self.clock.now()
-        if now > update.active(self.settings) or (
-            "activate" in self.checks and not may_activate(update, self.peers.values(), now, self.settings)
-        ):
+        update = self.updates[version]
+        checked = "activate" not in self.checks or may_activate(update, self.peers.values(), now, self.settings)
+        if now > update.active(self.settings) or not checked:
             return False
         self.updates[version] = replace(update, made_active=now)
         return True
 
-    def settle(self, version: int) -> bool:
+    def settle(self, version: int, now: Timestamp) -> bool:
         update = self.updates[version]
-        if "settle" in self.checks and not may_settle(update, self.peers.values(), self.clock.now(), self.settings):
+        checked = "settle" not in self.checks or may_settle(update, self.peers.values(), now, self.settings)
+        if now <= update.active(self.settings) or not checked:
             return False
         self.updates[version] = replace(update, settled=True)
         return True

@@ -18,8 +18,8 @@ _WILD = 10  # every so manieth has clocks that are wrong by more than they may b
 _PLANTED = {
     "skip the wait for safe time": (Faults(skips_wait=True), "atomicity"),
     "skip the lease": (Faults(checks=frozenset({"lease"})), "lease"),
-    "activate early": (Faults(activates_early=True, checks=frozenset({"activate"})), "atomicity"),
-    "return early": (Faults(returns_early=True, checks=frozenset({"settle"})), "own updates"),
+    "activate early": (Faults(checks=frozenset({"activate"})), "atomicity"),
+    "return early": (Faults(checks=frozenset({"settle"})), "own updates"),
     "skip the version at commit": (Faults(checks=frozenset({"version"})), "two versions"),
     "write before the last one is settled": (Faults(checks=frozenset({"adjacent"})), "two versions"),
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from catalog.schema.clock import HybridClock, Timestamp
-from catalog.schema.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step
+from catalog.schema.synchronisation import Replica, Settings, Update, Word
 from tests.simulation.ledger import Ledger
 
 SECOND = 1_000_000
@@ -29,8 +29,6 @@ class Faults:
     """What is done wrongly on purpose. `checks`: those of the catalog's that are left out."""
 
     skips_wait: bool = False
-    activates_early: bool = False
-    returns_early: bool = False
     checks: frozenset[str] = frozenset()
 
 
@@ -273,56 +271,24 @@ class Node:
         ledger = self.world.ledger
 
         def question() -> Callable[[], None]:
+            steps = ledger.steps.total()
             word = ledger.report(self.number, confirmed, clock)
-            unsettled = ledger.unsettled()
-            return lambda: self.hear(word, unsettled)
+            self._tell(ledger.steps.total() > steps)
+            return lambda: self.hear(word)
 
         self.ask(question)
 
-    def hear(self, word: Word, unsettled: list[Update]) -> None:
+    def hear(self, word: Word) -> None:
         news = self.replica.hear(word)
         self.waiting = [each for each in self.waiting if not each()]
         if any(self.replica.safe >= update.written and word.since < update.written for update in word.updates) and news:
             self.report()  # confirmed at once
-        if unsettled:
-            self.attend()
 
     def notified(self) -> None:
         """Word that there is something to be heard."""
         travel = self.world.travel()
         if travel is not None and not self.world.within(self.cuts):
             self.world.at(self.world.now + travel, lambda: self.do(self.report))
-
-    def attend(self) -> None:
-        """Whatever update is not settled yet: the next step of it, whoever has begun it."""
-        ledger = self.world.ledger
-
-        def question() -> Callable[[], None]:
-            peers, unsettled, now = list(ledger.peers.values()), ledger.unsettled(), ledger.clock.now()
-            return lambda: self._step(unsettled, peers, now)
-
-        self.ask(question)
-
-    def _step(self, unsettled: list[Update], peers: list[Peer], now: Timestamp) -> None:
-        faults = self.world.faults
-        for update in unsettled:
-            step, _ = next_step(update, peers, now, SETTINGS)
-            if step is Step.WAIT and now <= update.active(SETTINGS) and faults.activates_early:
-                step = Step.ACTIVATE
-            elif step is Step.WAIT and now > update.active(SETTINGS) and faults.returns_early:
-                step = Step.SETTLE
-            if step is Step.ACTIVATE:
-                self.ask(partial(self._activate, update.version))
-            elif step is Step.SETTLE:
-                self.ask(partial(self._settle, update.version))
-
-    def _activate(self, version: int) -> None:
-        self._tell(self.world.ledger.activate(version))
-
-    def _settle(self, version: int) -> Callable[[], None] | None:
-        settled = self.world.ledger.settle(version)
-        self._tell(settled)
-        return (lambda: self._return(version)) if settled and version in self.begun else None
 
     def _tell(self, happened: bool) -> None:
         if happened:
@@ -352,7 +318,7 @@ class Node:
 
         def question() -> Callable[[], None]:
             settled = world.ledger.updates[version].settled
-            return (lambda: self._return(version)) if settled else self.attend
+            return (lambda: self._return(version)) if settled else self.report
 
         self.ask(question)
         if version not in world.returned and world.now < HORIZON + 7 * DELAY:
