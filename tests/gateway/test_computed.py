@@ -334,11 +334,10 @@ def test_what_takes_postgresql_long_is_left_to_spark(numbers: Server) -> None:
 
 
 def test_rows_of_an_insert_are_swept_out_of_the_shadow_soon(numbers: Server) -> None:
-    """They are dead only once all of them have been read: a sweep before that is in vain."""
-    numbers.psql("-qc", "CREATE TABLE computed_swept (n integer, t text)")
+    """While their transaction holds the table that it has made, a sweep is in vain."""
     try:
         rows = "SELECT g, repeat('x', 100) FROM generate_series(1, 100000) g"
-        numbers.psql("-qc", f"INSERT INTO computed_swept {rows}")
+        numbers.psql("-qc", f"CREATE TABLE computed_swept (n integer, t text); INSERT INTO computed_swept {rows}")
         deadline = time.monotonic() + 20
         while int(numbers.query("SELECT pg_relation_size('computed_swept')")[0][0]) > 0:
             assert time.monotonic() < deadline, "nobody sweeps the shadow"
