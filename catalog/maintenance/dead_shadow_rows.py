@@ -72,6 +72,7 @@ class UndoneRows:
                 try:
                     await self._vacuum(oid)
                 except FAULTS as fault:
+                    self._tries.clear()
                     log_fault(_LOG, "undone rows are left to the next sweep", fault)
                     return
 
@@ -86,11 +87,14 @@ class UndoneRows:
     async def _vacuum(self, oid: int) -> None:
         row = await self._pool.fetchrow(_NAME, oid)
         if row is None:
+            self._tries.pop(oid, None)
             return
         await self._pool.execute(f"VACUUM (SKIP_LOCKED) {row['name']}")
         await self._pool.execute(_KEEP_SIZE, row["schema"], row["table"], row["relpages"], row["reltuples"])
-        self._tries[oid] += 1
-        if self._tries[oid] < _TRIES and await self._pool.fetchval(_SIZE, oid) > _BYTES_MAX:
+        if (await self._pool.fetchval(_SIZE, oid) or 0) <= _BYTES_MAX:
+            self._tries.pop(oid, None)
+        elif self._tries[oid] < _TRIES:
+            self._tries[oid] += 1
             self.left(oid, _SWEPT_FROM)
         else:
             del self._tries[oid]

@@ -81,6 +81,7 @@ BEGIN
     EXCEPTION WHEN lock_not_available THEN
         RETURN NULL;
     END;
+    PERFORM set_config('lock_timeout', '0', true);
     IF clock > greatest(pg_sluice.physical_time(), (SELECT last FROM pg_sluice.clock)) + delay THEN
         RAISE EXCEPTION 'the gateway''s clock is ahead of the catalog''s by more than DD';
     END IF;

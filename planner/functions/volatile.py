@@ -37,8 +37,12 @@ ROWS: Final[tuple[Row, ...]] = (
 SIGNATURES: Final = frozenset(each.signature for each in ROWS)
 
 
+def calls(nodes: object, builtins: Builtins) -> bool:
+    """Whether the trees call such a function."""
+    return any(node.type == "FUNCEXPR" and builtins.signature(int(node.funcid)) in SIGNATURES for node in walk(nodes))
+
+
 def check_stable(signature: str, arguments: Sequence[Node], builtins: Builtins) -> None:
     """Refuse arguments of `signature` whose value changes each time that they are evaluated."""
-    for node in walk(tuple(arguments)):
-        if node.type == "FUNCEXPR" and builtins.signature(int(node.funcid)) in SIGNATURES:
-            raise unsupported(f"the function {signature} of a volatile one")
+    if calls(tuple(arguments), builtins):
+        raise unsupported(f"the function {signature} of a volatile one")

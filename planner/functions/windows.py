@@ -46,6 +46,7 @@ def _shifted(function: str) -> Build:
             return replace(value, sql=parts(function, value.sql, *others), constant=MISSING)
         if len(rest) > 1:
             others[1] = cast(others[1], spark_type(value.type_oid))
+            value = replace(value, typmod=-1)  # a default of char(n) has no spaces
         return replace(value, sql=parts(function, value.sql, *others), constant=MISSING)
 
     return build

@@ -187,7 +187,10 @@ def _changed_rows(scope: Scope) -> ScanBuilder:
     if quals is None or quals.type != CURRENT_OF:
         read_rows(scope, INDEPENDENT)
     else:
-        from_clause.from_clause(scope).keep(_is_current(scope))
+        source = from_clause.from_clause(scope)
+        for part in source.postponed:
+            source.keep(Translator(scope).filter(part))
+        source.keep(_is_current(scope))
     return _target(scope)
 
 

@@ -106,6 +106,8 @@ def _join(scope: Scope, node: Node, safe: bool) -> Relation:
         left, right = right, left
     if kind == _FULL and (left.condition is not None or right.condition is not None):
         raise unsupported("a FULL JOIN of rows that depend on rows outside of it")
+    if kind == _INNER and right.side is not None and right.joins:
+        return _flattened(left, right)
     right, outside = without_outside(right)
     conditions += outside
     if right.condition is not None:
@@ -122,6 +124,15 @@ def _joined(left: Relation, right: Relation, side: str | None, condition: Expres
         return Relation(_head(left), [*left.joins, join(_one_row(), None, condition)], left.side, left.condition)
     right_side = exp.Paren(this=nested(Relation(right.head, right.joins))) if right.joins else right.head
     return Relation(_head(left), [*left.joins, join(right_side, side, condition)], left.side, left.condition)
+
+
+def _flattened(left: Relation, right: Relation) -> Relation:
+    """Join a side whose head is joined on the left: what it is joined with keeps to the rows that this gives."""
+    assert right.head is not None
+    if any(each.side == "FULL" for each in right.joins):
+        raise unsupported("a FULL JOIN of rows that depend on rows outside of it")
+    joins = [*left.joins, join(right.head, right.side, right.condition), *right.joins]
+    return Relation(_head(left), joins, left.side, left.condition)
 
 
 def _head(relation: Relation) -> Expression:

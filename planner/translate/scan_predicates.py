@@ -106,8 +106,10 @@ def as_kept(column: Column, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _column(scope: Scope, node: Node) -> tuple[ScanBuilder, int] | None:
-    """Return the scan and attnum of a bare column of this level."""
+    """Return the scan and attnum of a bare column of this level, whose values compare as those of the node's type."""
+    padded = False
     while node.type == "RELABELTYPE":
+        padded = padded or node.resulttype == BPCHAR
         node = node.arg
     if node.type != "VAR" or node.varlevelsup or node.varattno <= 0:
         return None
@@ -117,6 +119,8 @@ def _column(scope: Scope, node: Node) -> tuple[ScanBuilder, int] | None:
     column = scan.table.column(node.varattno)
     if column.type_oid == NUMERIC and column.form.spark == "STRING":
         return None  # its statistics, if any, are of texts
+    if padded and column.type_oid != BPCHAR:
+        return None  # char(n) without its spaces may equal several texts
     return scan, node.varattno
 
 

@@ -73,7 +73,7 @@ def _tree(scope: Scope, node: Node) -> Selected:
         if not (keep_all and kind is exp.Union):
             for value in values:
                 ordering.group_key(value)
-                if not ordering.is_its_own_key(value):
+                if not ordering.is_its_own_key(replace(value, typmod=typmod)):
                     raise unsupported(f"{kind.__name__.upper()} of values that are displayed in several ways")
         described: Output | None = None
         for value, expressions in zip(values, lists, strict=True):

@@ -12,7 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from catalog.errors import SluiceError, unsupported
-from planner.spark.builders import Expression, and_, binary, call, column, raw
+from planner.spark.builders import Expression, and_, binary, boolean, call, column, raw
 from planner.spark.relation_output import Output, Selected, derived, select
 from planner.spark.values import Value
 from planner.translate import ordering, row_marks
@@ -125,7 +125,10 @@ class _Finishing:
         self.source = derived(result, alias)
 
     def with_ties(self, limit: int, offset: int) -> None:
-        """Apply FETCH FIRST … WITH TIES."""
+        """Apply FETCH FIRST … WITH TIES. No row ties with none."""
+        if not limit:
+            self.condition = boolean(False)
+            return
         rank = self._numbered(call("rank"), self.orders)
         number = self._numbered(call("row_number"), self._all_ordered(), carried=rank)
         self.condition = and_(

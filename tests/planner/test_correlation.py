@@ -57,6 +57,14 @@ SELECT id, q.*, r.* FROM o, LATERAL (SELECT name FROM i WHERE i.boss = o.id) q R
 SELECT id, q.*, r.* FROM o, LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id) q RIGHT JOIN LATERAL (SELECT count(*) AS c FROM i WHERE i.big = o.g) r ON q.c = r.c
 SELECT id, (SELECT string_agg(coalesce(q.name, '-') || p.id, ',' ORDER BY q.name, p.id) FROM (SELECT name FROM i WHERE i.boss = o.id) q RIGHT JOIN o p ON p.w = q.name) FROM o
 SELECT id, (SELECT count(q.c) FROM (SELECT max(pay) AS c FROM i WHERE i.boss < o.id) q RIGHT JOIN e ON true) FROM o
+SELECT id, q.c, e.x FROM o CROSS JOIN (LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id) q CROSS JOIN (VALUES (1), (3)) e (x))
+SELECT id, q.c, e.x FROM o JOIN (LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id) q JOIN (VALUES (0), (3)) e (x) ON e.x = q.c) ON true
+SELECT id, q.c, e.x FROM o JOIN (LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id) q LEFT JOIN (VALUES (0), (3)) e (x) ON e.x = q.c) ON o.g > 1
+SELECT o.id, p.id AS other, q.c FROM o JOIN (o p RIGHT JOIN (LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id) q CROSS JOIN (VALUES (0), (3)) e (x)) ON p.id = q.c) ON e.x < 3
+SELECT id, q.c, r.d FROM o JOIN (LATERAL (SELECT count(*) AS c FROM i WHERE i.boss = o.id) q CROSS JOIN LATERAL (SELECT count(*) AS d FROM i WHERE i.big = q.c) r) ON r.d > 0
+SELECT id, q.* FROM o, LATERAL (SELECT pay FROM i WHERE i.boss = o.id ORDER BY pay FETCH FIRST 0 ROWS WITH TIES) q
+SELECT pay FROM i ORDER BY pay OFFSET 2 FETCH FIRST 0 ROWS WITH TIES
+SELECT l = 'x', l < 'x' FROM (SELECT lag(c, 1, 'x') OVER (ORDER BY id, g) AS l FROM o) s
 SELECT (SELECT count(*) FROM i WHERE e.x IS NULL AND i.pay > 50) FROM e GROUP BY ROLLUP (e.x)
 SELECT (SELECT i.pay FROM i WHERE e.x IS NULL AND e.y IS NULL ORDER BY pay LIMIT 1), count(*) FROM e GROUP BY CUBE (e.x, e.y)
 SELECT g, (SELECT count(*) FROM i WHERE i.boss = coalesce(o.g, 3)) FROM o WHERE id > 99 GROUP BY GROUPING SETS ((), (g), ())
@@ -229,6 +237,9 @@ REFUSED = {
     "SELECT (SELECT max(pay) FROM i WHERE f > s.x) FROM (SELECT sum(f) AS x FROM o GROUP BY g) s": "computed by sum",
     "SELECT q.* FROM o, LATERAL (SELECT e.x, i.pay FROM e FULL JOIN i ON e.x = i.boss AND i.big = o.g) q": "outside of it",
     "SELECT id, EXISTS (SELECT FROM (SELECT FROM i WHERE i.big <> o.g) q FULL JOIN e ON true) FROM o": "outside of it",
+    "SELECT count(*) FROM o CROSS JOIN LATERAL (SELECT random() AS r, o.id) q WHERE q.r <> q.r": "a volatile function",
+    "SELECT count(DISTINCT (SELECT gen_random_uuid() WHERE o.g > 0)) FROM o": "a volatile function",
+    "SELECT id FROM o WHERE id NOT IN (SELECT boss FROM i WHERE random() < o.g)": "a volatile function",
     "SELECT id, q.x, r.x FROM o, LATERAL (SELECT o.g AS x) q FULL JOIN e r ON q.x = r.x": "outside of it",
     "SELECT id, EXISTS (SELECT FROM e FULL JOIN (SELECT FROM i WHERE i.big <> o.g) q ON true) FROM o": "outside of it",
     "SELECT 1 FROM o l0"

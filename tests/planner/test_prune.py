@@ -24,6 +24,7 @@ PREDICATES: list[tuple[str, list[tuple[int, str, tuple[object, ...]]]]] = [
      [(2, ">=", (Decimal(1),)), (2, "<=", (Decimal("2.5"),))]),
     ("SELECT 1 FROM texts WHERE c = 'a' AND t >= 'b' AND v = 'x'",
      [(4, "=", ("a    ",)), (2, ">=", ("b",)), (3, "=", ("x",))]),
+    ("SELECT 1 FROM texts WHERE v = 'a'::char(3) AND t::bpchar IN ('a', 'b')", []),  # 'a  ' equals 'a', and 'a '
     ("SELECT 1 FROM moods WHERE m = 'ok' AND o IN ('zen', 'angry') AND m > 'zen' AND 'ok' <= o",
      [(2, "=", ("ok",)), (3, "in", ("zen", "angry"))]),  # the bounds are those of texts
     ("SELECT 1 FROM floats WHERE d > 1", []),  # NaN is greater than any number, and in no statistics

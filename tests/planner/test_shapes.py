@@ -247,6 +247,8 @@ REFUSED = {
     "SELECT xmin FROM integers": 'system column "xmin"',
     "SELECT id FROM integers WHERE cmax IS NULL": 'system column "cmax"',
     "SELECT random() * 2 FROM integers": "of a volatile one",
+    "SELECT c FROM texts UNION SELECT 'a'::char(7) FROM texts": "UNION of values that are displayed in several ways",
+    "SELECT c FROM texts EXCEPT SELECT 'a'::char(7)": "EXCEPT of values that are displayed in several ways",
     "SELECT power(n, 2) FROM decimals": "power(numeric,numeric)",
     "SELECT stddev(d) FROM floats": "stddev(float8)",
     "SELECT sum(r) FROM floats": "sum(float4)",

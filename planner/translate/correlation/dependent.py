@@ -18,7 +18,8 @@ from typing import Final
 from sqlglot import exp
 
 from catalog.datatypes import BOOL, BPCHAR, NUMERIC
-from planner.functions import registry
+from catalog.errors import unsupported
+from planner.functions import registry, volatile
 from planner.functions.comparison import comparable
 from planner.spark import numerics, relation_output
 from planner.spark.builders import Expression, and_, case, column
@@ -57,6 +58,7 @@ class Equality:
 
 def rows(translator: Translator, node: Node, *, with_columns: bool = True) -> Related:
     """Return the rows of the subquery that belong to an outer row, duplicates included."""
+    require_stable(translator, node)
     found = _as_they_are(translator, node, with_columns)
     return found or keyed(translator, node)
 
@@ -64,11 +66,19 @@ def rows(translator: Translator, node: Node, *, with_columns: bool = True) -> Re
 def keyed(translator: Translator, node: Node, more: Sequence[Value] = ()) -> Related:
     """Return the same with keys, by which they may be grouped per outer row; `more` values of the outer row may be
     added."""
+    require_stable(translator, node)
     if not more:
         found = _equalities(translator, node)
         if found is not None and not is_whole(node):
             return _by_own_columns(translator, *found)
     return _by_domain(translator, node, more)
+
+
+def require_stable(translator: Translator, node: Node) -> None:
+    """Raise 0A000 for a subquery that gives other values each time: it is computed once for equal outer values, and
+    where its columns are used."""
+    if volatile.calls(node, translator.context.builtins):
+        raise unsupported("a volatile function in a correlated subquery")
 
 
 def is_whole(node: Node) -> bool:
@@ -189,6 +199,7 @@ def whole_group(translator: Translator, node: Node) -> tuple[exp.Subquery, Expre
     Returns its groups, the condition of their left join, and its columns. If there is no group for an outer row,
     aggregates have their value over no rows.
     """
+    require_stable(translator, node)
     found = _equalities(translator, node)
     plain = not (node.distinctClause or node.hasWindowFuncs or node.cteList or node.limitCount or node.limitOffset)
     if found is None or not is_whole(node) or not plain or query_levels.has_sublink((node.targetList, node.havingQual)):

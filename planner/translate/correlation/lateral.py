@@ -22,6 +22,7 @@ def subquery(scope: Scope, index: int, node: Node, whole: bool) -> Relation:
 
     `whole`: a subquery with a row for each row before it may be joined on the left, or computed in place.
     """
+    dependent.require_stable(Translator(scope), node)
     if whole and _is_one_row(node):
         inner = _level_of(scope, node)
         from_clause.offer(

@@ -1,0 +1,27 @@
+-- Subqueries of one group that are joined, and what is joined with them; char(n) beside other texts.
+CREATE SCHEMA laterals;
+SET search_path = laterals;
+CREATE TABLE boss (id integer, name varchar(5), code char(3));
+INSERT INTO boss VALUES (1, 'a', 'x'), (2, 'b ', 'ab'), (3, NULL, NULL);
+CREATE TABLE worker (boss integer, pay integer);
+INSERT INTO worker VALUES (1, 10), (1, 20), (3, NULL), (NULL, 30);
+SELECT * FROM boss b JOIN LATERAL (SELECT count(*) AS n FROM worker w WHERE w.boss = b.id) c ON c.n > 0 ORDER BY id;
+SELECT * FROM boss b JOIN LATERAL (SELECT count(*) AS n FROM worker w WHERE w.boss = b.id) c ON c.n = 0 ORDER BY id;
+SELECT b.id, c.n, x FROM boss b CROSS JOIN (LATERAL (SELECT count(*) AS n FROM worker w WHERE w.boss = b.id) c CROSS JOIN generate_series(1, 2) x) ORDER BY 1, 3;
+SELECT b.id, w.pay, o.id FROM boss b, LATERAL (SELECT pay FROM worker w WHERE w.boss = b.id) w RIGHT JOIN boss o ON w.pay > 10 * o.id ORDER BY 1, 2, 3;
+SELECT b.id, w.pay, o.id FROM boss b, LATERAL (SELECT pay FROM worker w WHERE w.boss = b.id) w FULL JOIN boss o ON w.pay = 10 * o.id ORDER BY 1, 2, 3;
+SELECT id FROM boss WHERE name = 'b'::char(4) OR name::bpchar = 'a   ';
+SELECT id FROM boss WHERE name = 'a'::char(3);
+SELECT code FROM boss UNION SELECT name::char(5) FROM boss UNION SELECT 'x'::char(9) ORDER BY 1;
+SELECT count(*) FROM boss b CROSS JOIN LATERAL (SELECT random() AS r, b.id AS x) q WHERE q.r <> q.r;
+SELECT id FROM boss ORDER BY id OFFSET 1 FETCH FIRST 0 ROWS WITH TIES;
+UPDATE boss b SET name = 'busy' FROM boss o JOIN LATERAL (SELECT count(*) AS n FROM worker w WHERE w.boss = o.id) c ON c.n > 1 WHERE o.id = b.id RETURNING b.id;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM boss ORDER BY id FOR UPDATE;
+FETCH c;
+DELETE FROM boss USING worker w JOIN LATERAL (SELECT count(*) AS n FROM boss x WHERE x.id = w.pay) q ON q.n > 0 WHERE CURRENT OF c;
+DELETE FROM boss USING worker w JOIN worker v ON v.pay IN (SELECT id FROM boss) WHERE CURRENT OF c;
+UPDATE boss SET name = 'last' FROM worker w JOIN LATERAL (SELECT count(*) AS n FROM boss x WHERE x.id = w.boss) q ON q.n > 0 WHERE CURRENT OF c RETURNING boss.id;
+COMMIT;
+DELETE FROM boss WHERE code = 'x'::char(9) OR name = 'b'::char(3) RETURNING id;
+SELECT * FROM boss ORDER BY id;
