@@ -139,6 +139,11 @@ FEATURES: Final[dict[str, Shows]] = {
     **{f"{kind} join": _text(rf"\b{kind} JOIN") for kind in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS")},
     "USING": _text(r"\bUSING \("),
     "nested join": _any(lambda each: isinstance(each, Join) and isinstance(each.left, Join)),
+    "join of a join": _any(lambda each: isinstance(each, Join) and isinstance(each.right, Join)),
+    "join of a join with LATERAL": _any(
+        lambda each: isinstance(each, Join) and isinstance(each.right, Join)
+        and any(isinstance(part, Derived) and part.lateral for part in (each.right.left, each.right.right))
+    ),
     "self join": _any(
         lambda each: isinstance(each, Join) and isinstance(each.left, TableItem) and isinstance(each.right, TableItem)
         and each.left.table == each.right.table

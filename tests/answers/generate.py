@@ -193,17 +193,26 @@ class Queries(Commons):
         count = self.chance.choice((1, 1, 1, 2, 2, 3))
         for _ in range(count - 1):
             scope = self.scope(source, outer)
-            right = self._item(scope, ())
+            right = self._nested(scope) if self.likely(0.06) else self._item(scope, ())
             source = self._joined(source, right, scope)
         found = self.scope(source, outer)
         if isinstance(source, Join) and source.using and count == 2:
             found.leaves += [Ref("int4", "", name) for name in source.using]
         return source, found
 
+    def _nested(self, before: Scope) -> Source:
+        """A join, to be joined as a whole."""
+        first = self._item(before, ())
+        inner = self.scope(first, before.outer)
+        second = self._item(Scope([*before.leaves, *inner.leaves], before.outer), ())
+        return self._joined(first, second, inner)
+
     def _joined(self, left: Source, right: Source, scope: Scope) -> Source:
         kinds = ["INNER", "INNER", "LEFT", "LEFT", "CROSS"]
         bases = isinstance(left, TableItem) and isinstance(right, TableItem)
-        free = not ((isinstance(right, Derived) and right.lateral) or isinstance(right, Called))
+        free = not any(
+            isinstance(each, Called) or (isinstance(each, Derived) and each.lateral) for each in self._flat(right)
+        )
         if free:
             kinds += ["RIGHT", "FULL"]
         kind = self.chance.choice(kinds)
@@ -253,6 +262,8 @@ class Queries(Commons):
         values = [
             self.window(scope, kind) if windows and self.likely(0.6) else self.value(scope, kind, 3) for kind in kinds
         ]
+        if windows and top and self.likely(0.5):
+            values.append(self.window(scope, "int8"))
         select = Select(self.targets(values), source, tuple(where))
         distinct = self.likely(0.1)
         if distinct:
