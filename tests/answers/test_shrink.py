@@ -55,7 +55,7 @@ def test_two_things_that_only_fail_together_stay() -> None:
     query = next(each for each in _LARGE if differs(each))
     small = shrunk(query, simpler_queries, differs)
     assert differs(small)
-    assert small.sql().count("SELECT") <= 2, small.sql()
+    assert small.sql().count("SELECT") <= 3, small.sql()  # a set operation has two
 
 
 def test_rows_are_taken_away() -> None:
