@@ -8,7 +8,8 @@ Blocking.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator as operators
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
@@ -28,7 +29,7 @@ from storage.indexes.sidecars import POSITION, key_table
 from storage.parquet.arrow_types import arrow_type
 from storage.parquet.file_identity import Expected, expected
 from storage.parquet.files import LakeFiles, corrupt_file
-from storage.plan import BoundScan, Comparison
+from storage.plan import BoundScan, Comparison, Operator
 
 # A lookup that may find more rows of a file is given up: reading the file whole costs less.
 FOUND_MAX: Final = 100_000
@@ -141,24 +142,33 @@ class _Test:
             values = [pa.scalar(str(v) if pa.types.is_string(kind) else v, kind) for v in condition.values]
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
             return  # no value of the column's type
-        match condition.operator:
-            case "in":
-                self.filter = field_.isin(pa.array(values, kind))
-                listed = [field_ == value for value in values]
-                if len(values) > _LISTED_MAX:
-                    ends = pc.min_max(pa.array(values, kind))
-                    listed = [(field_ >= ends["min"]) & (field_ <= ends["max"])]
-                self.coarse = _any(listed)
-            case "=":
-                self.filter = self.coarse = field_ == values[0]
-            case "<":
-                self.filter = self.coarse = field_ < values[0]
-            case "<=":
-                self.filter = self.coarse = field_ <= values[0]
-            case ">":
-                self.filter = self.coarse = field_ > values[0]
-            case ">=":
-                self.filter = self.coarse = field_ >= values[0]
+        self.filter, self.coarse = _filters(field_, condition.operator, values, kind)
+
+
+def _filters(
+    column: pads.Expression, operator: Operator, values: list[pa.Scalar], kind: pa.DataType
+) -> tuple[pads.Expression | None, pads.Expression | None]:
+    floating = pa.types.is_floating(kind)
+    if operator == "in":
+        zeros = [pa.scalar(0.0, kind), pa.scalar(-0.0, kind)]  # equal, but not the same to a list
+        has_zero = floating and any(value.as_py() == 0 for value in values)
+        listed = [column == value for value in values]
+        if len(values) > _LISTED_MAX:
+            ends = pc.min_max(pa.array(values, kind))
+            listed = [(column >= ends["min"]) & (column <= ends["max"])]
+        return column.isin(pa.array([*values, *zeros] if has_zero else values, kind)), _any(listed)
+    compare = _COMPARE.get(operator)
+    if compare is None:
+        return None, None
+    compared = compare(column, values[0])
+    if floating and operator in (">", ">="):  # NaN is greater than all, and in no statistics
+        return compared | column.is_nan(), None
+    return compared, compared
+
+
+_COMPARE: Final[Mapping[Operator, Callable[[Any, Any], Any]]] = {
+    "=": operators.eq, "<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge,
+}  # fmt: skip
 
 
 def _any(listed: Sequence[Any]) -> Any:
@@ -192,7 +202,7 @@ def _positions(
         of = expected("", sidecar.file)
         files.confirm([of])
         fragment = _fragment(files, of)
-        chosen = fragment.subset(filter=coarse)
+        chosen = fragment if coarse is None else fragment.subset(filter=coarse)
         if sum(group.num_rows for group in chosen.row_groups) > max(FOUND_MAX, sidecar.file.record_count // 4):
             return None
         found = chosen.to_table(filter=condition, columns=[POSITION]).column(POSITION)

@@ -1,7 +1,7 @@
 """Column statistics of a Parquet file's footer, in DuckLake's form.
 
 Per leaf field ID: the number of values, the number of nulls (an empty list counts one in its elements), the compressed
-size and the bounds. An unknown bound is None, never a guess. NaN: parquet-java (Spark) orders it above everything, so
+size and the bounds. An unknown bound is None, never a guess; of unknown numbers each is the greatest possible. NaN: parquet-java (Spark) orders it above everything, so
 Spark's files have NaN as the maximum if there is one. Arrow's writer leaves NaN out of bounds, so code that writes with
 Arrow must say which columns have it.
 """
@@ -63,11 +63,13 @@ def _leaf_ids(field: pa.Field) -> Iterator[int | None]:
 
 
 def _statistics(chunks: list[pq.ColumnChunkMetaData], form: LakeForm, known_nan: bool | None) -> ColumnStatistics:
-    nulls = sum(_null_count(chunk) for chunk in chunks)
-    values = sum(chunk.num_values for chunk in chunks) - nulls
+    counts = [_null_count(chunk) for chunk in chunks]
+    # A chunk that does not say how many NULLs it has may have any number.
+    nulls = sum(chunk.num_values if count is None else count for chunk, count in zip(chunks, counts, strict=True))
+    values = sum(chunk.num_values - (count or 0) for chunk, count in zip(chunks, counts, strict=True))
     size = sum(chunk.total_compressed_size for chunk in chunks)
     bounds = bound_form(form.ducklake)
-    minimum, maximum = _extremes([chunk for chunk in chunks if chunk.num_values > _null_count(chunk)], bounds)
+    minimum, maximum = _extremes([chunk for chunk in chunks if chunk.num_values > (_null_count(chunk) or 0)], bounds)
     contains_nan = None
     if form.ducklake in _FLOATS:
         contains_nan = _has_nan(values, maximum, known_nan)
@@ -82,9 +84,10 @@ def _statistics(chunks: list[pq.ColumnChunkMetaData], form: LakeForm, known_nan:
     )
 
 
-def _null_count(chunk: pq.ColumnChunkMetaData) -> int:
+def _null_count(chunk: pq.ColumnChunkMetaData) -> int | None:
+    """Return the number of NULLs; None if the chunk does not say, as Spark's with long bounds."""
     statistics = chunk.statistics
-    return int(statistics.null_count) if statistics is not None and statistics.has_null_count else 0
+    return int(statistics.null_count) if statistics is not None and statistics.has_null_count else None
 
 
 def _extremes(chunks: list[pq.ColumnChunkMetaData], form: BoundForm) -> tuple[Key | None, Key | None]:

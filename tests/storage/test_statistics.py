@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from catalog.datatypes import FLOAT4
 from catalog.model import Table
+from storage.parquet.arrow_types import arrow_schema
+from storage.parquet.statistics import column_statistics
 from tests.storage.lake import NUMERIC_10_2, Witness, rows, table, write
 
 _INTERVAL = {"months": 1, "days": -2, "microseconds": 3}
@@ -75,3 +79,19 @@ def test_statistics_are_those_of_ducklakes_client(case: str, tmp_path: Path) -> 
 
 def _as_float4(found: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(str(np.float32(each)) if isinstance(each, str) else each for each in found)
+
+
+def test_uncounted_nulls_may_be_there(tmp_path: Path) -> None:
+    """As in a file of Spark's whose values are so long that it leaves the statistics of their column out."""
+    of = table(s=25)
+    arrow = pa.table({"s": ["x", None]}, schema=arrow_schema(of))
+    pq.write_table(arrow, tmp_path / "counted.parquet")
+    pq.write_table(arrow, tmp_path / "uncounted.parquet", write_statistics=False)
+    counted, uncounted = (
+        next(iter(column_statistics(pq.read_metadata(tmp_path / f"{name}.parquet"), of.columns).values()))
+        for name in ("counted", "uncounted")
+    )
+    assert (counted.value_count, counted.null_count) == (1, 1)
+    assert uncounted.value_count > 0
+    assert uncounted.null_count > 0
+    assert (uncounted.minimum, uncounted.maximum) == (None, None)
