@@ -1,9 +1,9 @@
 """Column statistics of a Parquet file's footer, in DuckLake's form.
 
 Per leaf field ID: the number of values, the number of nulls (an empty list counts one in its elements), the compressed
-size and the bounds. An unknown bound is None, never a guess; of unknown numbers each is the greatest possible. NaN: parquet-java (Spark) orders it above everything, so
-Spark's files have NaN as the maximum if there is one. Arrow's writer leaves NaN out of bounds, so code that writes with
-Arrow must say which columns have it.
+size and the bounds. An unknown bound is None, never a guess; of unknown numbers each is the greatest possible. NaN:
+parquet-java (Spark) orders it above everything, so Spark's files have NaN as the maximum if there is one. Arrow's
+writer leaves NaN out of bounds, so code that writes with Arrow must say which columns have it.
 """
 
 from __future__ import annotations
