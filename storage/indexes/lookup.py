@@ -150,13 +150,13 @@ def _filters(
 ) -> tuple[pads.Expression | None, pads.Expression | None]:
     floating = pa.types.is_floating(kind)
     if operator == "in":
-        zeros = [pa.scalar(0.0, kind), pa.scalar(-0.0, kind)]  # equal, but not the same to a list
-        has_zero = floating and any(value.as_py() == 0 for value in values)
         listed = [column == value for value in values]
         if len(values) > _LISTED_MAX:
             ends = pc.min_max(pa.array(values, kind))
             listed = [(column >= ends["min"]) & (column <= ends["max"])]
-        return column.isin(pa.array([*values, *zeros] if has_zero else values, kind)), _any(listed)
+        if floating and any(value.as_py() == 0 for value in values):
+            values = [*values, pa.scalar(0.0, kind), pa.scalar(-0.0, kind)]  # equal, but not the same to a list
+        return column.isin(pa.array(values, kind)), _any(listed)
     compare = _COMPARE.get(operator)
     if compare is None:
         return None, None
