@@ -129,8 +129,6 @@ def _joined(left: Relation, right: Relation, side: str | None, condition: Expres
 def _flattened(left: Relation, right: Relation) -> Relation:
     """Join a side whose head is joined on the left: what it is joined with keeps to the rows that this gives."""
     assert right.head is not None
-    if any(each.side == "FULL" for each in right.joins):
-        raise unsupported("a FULL JOIN of rows that depend on rows outside of it")
     joins = [*left.joins, join(right.head, right.side, right.condition), *right.joins]
     return Relation(_head(left), joins, left.side, left.condition)
 

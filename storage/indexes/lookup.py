@@ -148,6 +148,7 @@ class _Test:
 def _filters(
     column: pads.Expression, operator: Operator, values: list[pa.Scalar], kind: pa.DataType
 ) -> tuple[pads.Expression | None, pads.Expression | None]:
+    """Return `filter` and `coarse` of a `_Test`."""
     floating = pa.types.is_floating(kind)
     if operator == "in":
         listed = [column == value for value in values]
