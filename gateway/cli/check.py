@@ -11,16 +11,20 @@ from storage.finding import Finding
 from storage.indexes.sidecars import check_sidecars
 from storage.maintenance.check import check_files
 from storage.maintenance.consistency import check_constraints
+from storage.parquet.layout import is_local
+from storage.parquet.object_store import StoreSettings, connect
 
 
-async def check(directory: DataDirectory, catalog: str | None) -> list[str]:
-    """The faults found, one line each."""
+async def check(directory: DataDirectory, catalog: str | None, settings: StoreSettings) -> list[str]:
+    """The faults found, one line each. `settings` tell how to reach an object store."""
     async with opened(directory, catalog) as store:
         store.readers.begin()
         await store.readers.start()  # no file may be removed while it is read; this begins before every snapshot
         versions = await store.history()
         rows = await store.fetch("SELECT value FROM pg_ducklake.ducklake_metadata WHERE key = 'data_path'")
         data_path = rows[0]["value"]
+        if not is_local(data_path):
+            await asyncio.to_thread(connect(data_path, settings).check)
         sidecars = await store.sidecars.paths()
         scheduled = await scheduled_files(store)
         findings = await asyncio.to_thread(check_files, data_path, versions, sidecars, scheduled)

@@ -14,10 +14,12 @@ import uvloop
 
 from catalog.errors import SluiceError
 from gateway.cli.serve_options import Options
-from gateway.cli.serve_settings import COMMON, FILE_NAME, SETTINGS, add_options, resolved
+from gateway.cli.serve_settings import COMMON, FILE_NAME, SETTINGS, add_options, resolved, store_settings
 from gateway.node.stack_depth import begin_with_deep_stack
 from gateway.server.admission import Limits
 from gateway.server.data_directory import DataDirectory
+from storage.parquet.layout import is_local
+from storage.parquet.object_store import duckdb_secret
 from storage.spark.spark_conf import default_driver_memory, read_defaults
 
 _DIRECTORY_VARIABLE: Final = "SLUICE_DATA_DIR"
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "check":
                 from gateway.cli.check import check  # noqa: PLC0415
 
-                faults = uvloop.run(check(directory, values["catalog"]))
+                faults = uvloop.run(check(directory, values["catalog"], store_settings(values)))
                 for fault in faults:
                     print(fault)
                 print(f"{len(faults)} faults" if faults else "the lake is consistent")
@@ -55,9 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "attach":
                 from gateway.cli.attach import attach_statement  # noqa: PLC0415
 
+                if not is_local(values["data_path"] or ""):
+                    print(duckdb_secret(store_settings(values)))
                 print(attach_statement(directory, values["catalog"]))
     except SluiceError as error:
-        print(f"sluice: {error.message}", file=sys.stderr)
+        print(f"sluice: {error.message}", *filter(None, [error.fields.get("H")]), sep="\n", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -123,6 +127,7 @@ def _served(values: dict[str, Any]) -> Options:
         shuffled=values["shuffled"],
         unread_limit=values["unread_limit"] * 2**20,
         temp_file_limit=values["temp_file_limit"] * 2**20,
+        store=store_settings(values),
     )
 
 

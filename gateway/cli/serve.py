@@ -7,6 +7,7 @@ import signal
 import ssl
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from urllib.parse import quote
 
 from catalog.background import end
@@ -30,6 +31,7 @@ from gateway.session import offload
 from planner.tree.builtins import FUNCTIONS_QUERY, TYPES_QUERY, Builtins
 from storage.maintenance.orphan_files import remove_leftovers, written_by
 from storage.parquet import layout
+from storage.parquet.object_store import connect, reads_itself
 from storage.spark.engine import EngineSettings, SparkEngine
 from storage.spark.jvm import check_settings
 
@@ -47,6 +49,12 @@ async def serve(directory: DataDirectory, options: Options) -> None:
     loop.add_signal_handler(signal.SIGINT, lambda: stop_now(hurry=True))
     loop.add_signal_handler(signal.SIGTERM, lambda: stop_now(hurry=False))
     allow_open_files(options.limits.max_connections)
+    data_path = options.data_path or directory.data_path
+    if not data_path.endswith("/"):
+        data_path += "/"
+    object_store = None
+    if not layout.is_local(data_path):
+        object_store = replace(options.store, spark_reads=reads_itself(options.spark_conf))
     settings = EngineSettings(
         url=options.spark,
         driver_memory=options.driver_memory,
@@ -57,13 +65,14 @@ async def serve(directory: DataDirectory, options: Options) -> None:
         unread_limit=options.unread_limit,
         temp_file_limit=options.temp_file_limit,
         shuffled=options.shuffled,
+        store=object_store,
     )
     check_settings(settings)
     directory.make()
     async with AsyncExitStack() as stack:
-        data_path = options.data_path or directory.data_path
-        if not data_path.endswith("/"):
-            data_path += "/"
+        if object_store is not None:
+            object_store = replace(object_store, copies=directory.claim_copies())
+            await asyncio.to_thread(connect(data_path, object_store).check)
         dsn = superuser = options.catalog
         if dsn is None or superuser is None:
             _say("starting the embedded PostgreSQL")

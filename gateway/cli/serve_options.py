@@ -10,6 +10,7 @@ from typing import Final
 from gateway.backend.dsn import in_url
 from gateway.server.admission import Limits
 from planner.plans.placement import Engine
+from storage.parquet.object_store import StoreSettings
 from storage.spark.spark_conf import default_driver_memory
 from storage.spool.spill import TEMP_FILE_LIMIT_BYTES
 from storage.spool.unread_rows import LIMIT_BYTES
@@ -27,7 +28,7 @@ class Options:
     leaves to statements. `unread_limit` limits the disk space of unread rows in bytes, `temp_file_limit` that of rows
     kept until a statement ends. `spark_conf` are the user's Spark settings (storage.spark.spark_conf). `engine` is the
     default of `sluice.engine` (gateway.statement.query_placement). `shuffled` is for tests: the seed of blocks out of
-    order (storage.spark.shuffled_blocks).
+    order (storage.spark.shuffled_blocks). `store` tells how to reach the object store of a `data_path` that is a URL.
     """
 
     host: str
@@ -45,6 +46,7 @@ class Options:
     shuffled: int | None = None
     unread_limit: int = LIMIT_BYTES
     temp_file_limit: int = TEMP_FILE_LIMIT_BYTES
+    store: StoreSettings = StoreSettings()  # noqa: RUF009  immutable
 
     @property
     def address(self) -> str:

@@ -20,6 +20,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway.cli.serve_options import DEFAULT_ENGINE, GRACE_SECONDS
 from gateway.server.admission import Limits
 from planner.plans.placement import Engine
+from storage.parquet.object_store import COPIES_BYTES_MAX, StoreSettings, checked_endpoint
 from storage.spark.spark_conf import memory_size
 from storage.spool.spill import TEMP_FILE_LIMIT_BYTES
 from storage.spool.unread_rows import LIMIT_BYTES
@@ -84,6 +85,13 @@ def _engine(text: str) -> Engine:
         raise ValueError("expected auto, postgres or spark") from None
 
 
+def _endpoint(text: str) -> str:
+    try:
+        return checked_endpoint(text)
+    except SluiceError as error:
+        raise ValueError(error.message) from None
+
+
 def _pair(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not (separator and name):
@@ -128,7 +136,23 @@ class Setting:
 SETTINGS: Final = (
     Setting("listen", "HOST:PORT", "where clients come in", _address, ("127.0.0.1", 5433), "127.0.0.1:5433"),
     Setting("catalog", "DSN", "a PostgreSQL 18, in place of the embedded one"),
-    Setting("data-path", "PATH", "the lake's root, in place of DIR/lake"),
+    Setting("data-path", "PATH", "the lake's root, in place of DIR/lake: a folder, or s3://bucket/prefix"),
+    Setting("s3-endpoint", "URL", "the server of an object store that is not Amazon's", _endpoint),
+    Setting("s3-region", "NAME", "the region of the bucket", described="the AWS SDK's"),
+    Setting(
+        "s3-path-style",
+        "BOOLEAN",
+        "whether such a server takes the bucket's name in the path; false for in the host's name",
+        _truth,
+        True,
+    ),
+    Setting(
+        "copies-limit",
+        "MEGABYTES",
+        "how much disk local copies of an object store's files may take",
+        _count,
+        COPIES_BYTES_MAX // 2**20,
+    ),
     Setting("spark", "URL", "Spark's master", default="local[*]"),
     Setting(
         "driver-memory",
@@ -197,7 +221,7 @@ SETTINGS: Final = (
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 assert len(_BY_NAME) == len(SETTINGS), "a setting stands twice in the table"
 # Settings of other commands than `serve`, too.
-COMMON: Final = ("catalog",)
+COMMON: Final = ("catalog", "s3-endpoint", "s3-region", "s3-path-style", "copies-limit")
 
 
 def add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
@@ -239,6 +263,16 @@ def resolved(given: Mapping[str, Any], environment: Mapping[str, str], file: Pat
         else:
             values[setting.key] = found[-1][-1] if found else setting.default
     return values
+
+
+def store_settings(values: Mapping[str, Any]) -> StoreSettings:
+    """How to reach an object store, by these values."""
+    return StoreSettings(
+        endpoint=values["s3_endpoint"],
+        region=values["s3_region"],
+        path_style=values["s3_path_style"],
+        copies_bytes_max=values["copies_limit"] * 2**20,
+    )
 
 
 def as_table() -> str:

@@ -6,6 +6,7 @@ Any number of gateways may use it. The one that holds the lock runs PostgreSQL (
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from catalog.errors import SluiceError, SqlState
 
 class DataDirectory:
     """`catalog/` (the embedded PostgreSQL), `lake/` (Parquet), `tls/`, `unread/` (unread rows, in files without
-    names), `spark.log`, and the lock.
+    names), `copies-N/` (copies of an object store's files), `spark.log`, and the locks.
     """
 
     def __init__(self, root: Path) -> None:
@@ -25,6 +26,7 @@ class DataDirectory:
         self.unread = self.root / "unread"
         self.spark_log = self.root / "spark.log"
         self._lock: int | None = None
+        self._copies_lock: int | None = None
 
     @property
     def data_path(self) -> str:
@@ -42,25 +44,43 @@ class DataDirectory:
         except OSError as error:
             raise SluiceError(SqlState.IO_ERROR, f"cannot use {self.root}: {error.strerror}") from error
 
+    def claim_copies(self) -> Path:
+        """Return a folder for local copies of an object store's files that no other gateway uses. It is this process's
+        until that ends.
+        """
+        for number in itertools.count(1):
+            lock = self._locked(f"copies-{number}.lock")
+            if lock is not None:
+                self._copies_lock = lock
+                return self.root / f"copies-{number}"
+        raise AssertionError("unreachable")
+
     def acquire(self) -> bool:
         """Try to take the lock; return whether this process has it now. The lock ends with the process, however that
         ends.
         """
         if self._lock is not None:
             return True
+        lock = self._locked("gateway.lock")
+        if lock is None:
+            return False
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        self._lock = lock
+        return True
+
+    def _locked(self, name: str) -> int | None:
+        """Open and lock a file of the folder; None if another process has the lock."""
         try:
-            lock = os.open(self.root / "gateway.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            lock = os.open(self.root / name, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise SluiceError(SqlState.IO_ERROR, f"cannot use {self.root}: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            return False
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        self._lock = lock
-        return True
+            return None
+        return lock
 
     @property
     def is_held(self) -> bool:

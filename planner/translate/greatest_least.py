@@ -49,5 +49,6 @@ def _extreme_of_numerics(
         for number, (value, inside) in enumerate(zip(values, within, strict=True))
     ]  # fmt: skip
     found = call("array_max" if greatest else "array_min", call("array", *items))
-    sql, held = numerics.unpacked(found, values[0].held)
+    pair = numerics.let_struct_of("m", found, lambda most: struct(v=most("v"), s=most("s")))
+    sql, held = numerics.unpacked(pair, values[0].held)
     return Value(sql, NUMERIC, -1, held)

@@ -27,8 +27,9 @@ from catalog.model import Column, DataFile, Sidecar, Table
 from storage.indexes.pruning import comparable, prune
 from storage.indexes.sidecars import POSITION, key_table
 from storage.parquet.arrow_types import arrow_type
+from storage.parquet.file_errors import corrupt_file
 from storage.parquet.file_identity import Expected, expected
-from storage.parquet.files import LakeFiles, corrupt_file
+from storage.parquet.files import LakeFiles
 from storage.plan import BoundScan, Comparison, Operator
 
 # A lookup that may find more rows of a file is given up: reading the file whole costs less.
@@ -201,12 +202,12 @@ def _positions(
         return None
     try:
         of = expected("", sidecar.file)
-        files.confirm([of])
-        fragment = _fragment(files, of)
-        chosen = fragment if coarse is None else fragment.subset(filter=coarse)
-        if sum(group.num_rows for group in chosen.row_groups) > max(FOUND_MAX, sidecar.file.record_count // 4):
-            return None
-        found = chosen.to_table(filter=condition, columns=[POSITION]).column(POSITION)
+        with files.held([of]):
+            fragment = _fragment(files, of)
+            chosen = fragment if coarse is None else fragment.subset(filter=coarse)
+            if sum(group.num_rows for group in chosen.row_groups) > max(FOUND_MAX, sidecar.file.record_count // 4):
+                return None
+            found = chosen.to_table(filter=condition, columns=[POSITION]).column(POSITION)
     except SluiceError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return None  # the data file still has everything; `sluice check` reports the sidecar

@@ -18,7 +18,8 @@ from catalog.model import DataFile, Table
 from storage.parquet import layout
 from storage.parquet.arrow_types import FIELD_ID, arrow_schema
 from storage.parquet.compression import compression
-from storage.parquet.files import LakeFiles, file_error
+from storage.parquet.file_errors import file_error
+from storage.parquet.files import LakeFiles
 from storage.parquet.hot_rows import HOT_BYTES_MAX, HOT_ROWS_MAX, hot_file, may_be_hot
 from storage.parquet.small_files import can_keep, small_files
 from storage.parquet.statistics import column_statistics

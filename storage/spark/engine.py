@@ -85,12 +85,12 @@ class _Spark:
                 idle.append((session, time_zone))
 
     @contextmanager
-    def scanned(self, query: RunnableQuery) -> Iterator[list[View]]:
-        """Provide the views of its scans, in order, while it is analysed."""
+    def scanned(self, query: RunnableQuery, held: ExitStack, check: Callable[[], None]) -> Iterator[list[View]]:
+        """Provide the views of its scans, in order, while it is analysed. See `ScanViews.acquire`."""
         views: list[View] = []
         with ExitStack() as acquired:
             for bound in query.scans:
-                view = self.views.acquire(bound)
+                view = self.views.acquire(bound, held, check)
                 acquired.callback(self.views.release, view.name)
                 views.append(view)
             yield views
@@ -355,8 +355,8 @@ class SparkEngine:
         with self._noted(statement):
             try:
                 spark = self._ready(statement, time_zone)
-                with ExitStack() as sessions:
-                    yield Work(spark, statement, sessions, time_zone, self._prefetch)
+                with ExitStack() as held:
+                    yield Work(spark, statement, held, time_zone, self._prefetch)
             except Exception as error:
                 if statement.failure is None and spark is not None and _is_over(spark.jvm, error):
                     raise jvm_died() from error
@@ -408,13 +408,13 @@ class Work:
     """What a statement's thread works with."""
 
     def __init__(
-        self, spark: _Spark, statement: Statement, sessions: ExitStack, time_zone: str, prefetch: ThreadPoolExecutor
+        self, spark: _Spark, statement: Statement, held: ExitStack, time_zone: str, prefetch: ThreadPoolExecutor
     ) -> None:
-        """`sessions` holds the Spark sessions that are lent here until the work is done."""
+        """`held` has the Spark sessions and the files that stay here until the work is done."""
         self.jvm = spark.jvm
         self.statement = statement
         self._spark = spark
-        self._sessions = sessions
+        self._held = held
         self._time_zone = time_zone
         self._prefetch = prefetch
         self._session: JavaObject | None = None
@@ -427,10 +427,10 @@ class Work:
 
     def frame(self, query: RunnableQuery) -> JavaObject:
         """Return the query, analysed, as a (Java) DataFrame."""
-        with self._spark.scanned(query) as views:
+        with self._spark.scanned(query, self._held, self.statement.check) as views:
             weight = weight_of(query, [view.row_count for view in views])
             self.statement.weigh(self.jvm, weight)
-            session = self._sessions.enter_context(self._spark.session(self._time_zone, weight))
+            session = self._held.enter_context(self._spark.session(self._time_zone, weight))
             self._session = session
             rows = _as_they_are
             if self._spark.shuffled is not None:

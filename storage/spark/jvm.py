@@ -23,6 +23,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from catalog.errors import SluiceError, SqlState
+from storage.parquet import object_store
+from storage.parquet.object_store import StoreSettings
 from storage.spark.class_archive import archive_path
 from storage.spark.heap_share import HeapShare
 from storage.spark.java_names import JavaNames
@@ -48,7 +50,7 @@ class EngineSettings:
     Spark's estimate; this process writes smaller ones (see `storage.spark.write`). Unread rows of clients take at most
     `unread_limit` bytes of disk, in `unread_folder` (see `storage.spool.unread_rows`); rows kept until the end of one
     statement, `temp_file_limit` (see `storage.spool.spill`). `shuffled` is the seed of shuffled blocks (see
-    `storage.spark.shuffled_blocks`), None for none.
+    `storage.spark.shuffled_blocks`), None for none. `store` is the object store that has the lake, None for a folder.
     """
 
     url: str = "local[*]"
@@ -62,6 +64,7 @@ class EngineSettings:
     unread_folder: Path | None = None
     unread_limit: int = LIMIT_BYTES
     temp_file_limit: int = TEMP_FILE_LIMIT_BYTES
+    store: StoreSettings | None = None
 
 
 # A plan nests as deeply as its SQL, and Spark recurses into it in the planner and in tasks. The stack's memory is only
@@ -135,6 +138,14 @@ def spark_settings(settings: EngineSettings, scratch: Path) -> dict[str, str]:
         chosen["spark.default.parallelism"] = str(cores)
         chosen["spark.sql.shuffle.partitions"] = str(2 * cores)
         chosen["spark.driver.host"] = chosen["spark.driver.bindAddress"] = "127.0.0.1"
+    if settings.store is not None and settings.store.spark_reads:
+        chosen.update(object_store.spark_settings(settings.store))
+    elif settings.store is not None and not settings.url.startswith("local"):
+        raise SluiceError(
+            SqlState.INVALID_PARAMETER_VALUE,
+            "a cluster reads an object store itself, and needs Hadoop's file system for it",
+            hint="Add --spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.5.0.",
+        )
     return {**chosen, **chosen_settings((settings.spark or {}).items(), chosen)}
 
 

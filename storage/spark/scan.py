@@ -21,7 +21,8 @@ import itertools
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -31,9 +32,8 @@ from py4j.java_gateway import JavaObject
 from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.model import Column, DataFile, DeleteFile, Table
 from storage.indexes.lookup import LookUp, look_up
-from storage.parquet import layout
 from storage.parquet.arrow_types import spark_field
-from storage.parquet.file_identity import expected, expected_all
+from storage.parquet.file_identity import Expected, expected, expected_all
 from storage.parquet.files import LakeFiles
 from storage.parquet.initial_default import initial_default
 from storage.parquet.row_numbers import first_numbers
@@ -94,16 +94,20 @@ class ScanViews:
         self._dropped: set[str] = set()
         self._numbers = itertools.count(1)
 
-    def acquire(self, bound: BoundScan) -> View:
-        """Return the scan's view, created if missing. It stays until it is released as often."""
+    def acquire(self, bound: BoundScan, held: ExitStack, check: Callable[[], None]) -> View:
+        """Return the scan's view, created if missing. It stays until it is released as often.
+
+        Its files are in `held`, so that they stay until the query has run. `check` raises if the query is cancelled.
+        """
         scan, version = bound.scan, bound.version
+        reading = _Reading(LakeFiles(self._data_path), held, check)
         if bound.rows is not None:
             return self._given(bound, bound.rows)
         found = look_up(self._data_path, bound)
         files = found.whole
         if found.rows:
             if found.row_count <= LOCATED_MAX and may_be_local(version.table.columns):
-                return self._located(bound, found)
+                return self._located(bound, found, reading)
             skipped = {file.path for file in found.skipped}
             files = tuple(file for file in version.files if file.path not in skipped)
         numbers = _numbers(bound)
@@ -122,14 +126,14 @@ class ScanViews:
                 self._in_use[view.name] = self._in_use.get(view.name, 0) + 1
         if view is not None:
             try:
-                LakeFiles(self._data_path).confirm(expected_all(version.table.path, files))
+                reading.hold(list(expected_all(version.table.path, files)))
             except BaseException:
                 self.release(view.name)
                 raise
             return view
         name = f"scan_{next(self._numbers)}"
-        handed, read = _divided(LakeFiles(self._data_path), version.table, files)
-        relation = _Relation(self._jvm, self._data_path, bound)
+        handed, read = _divided(reading.files, version.table, files)
+        relation = _Relation(self._jvm, bound, reading)
         frame = relation.of(read) if read or not handed else self._local(bound, handed)
         if read and handed:
             frame = frame.unionAll(self._local(bound, handed))
@@ -161,7 +165,7 @@ class ScanViews:
         frame = local_relation(self._jvm, rows, table.columns, needs_position=True, numbers=numbers)
         return frame.selectExpr(_seq(self._jvm, _shown(bound.scan)))
 
-    def _located(self, bound: BoundScan, found: LookUp) -> View:
+    def _located(self, bound: BoundScan, found: LookUp, reading: _Reading) -> View:
         """Return a view over the rows that an index has found and the files to be read beside; it is not shared."""
         scan, table = bound.scan, bound.version.table
         columns = [column for column in table.columns if column.attnum in scan.attnums] or list(table.columns[:1])
@@ -178,7 +182,7 @@ class ScanViews:
         rows = located_rows(self._data_path, table, bound.version.files, wanted, columns)
         frame = local_relation(self._jvm, rows, columns, needs_position=scan.needs_position, numbers=_numbers(bound))
         if whole:
-            relation = _Relation(self._jvm, self._data_path, bound)
+            relation = _Relation(self._jvm, bound, reading)
             names = [*(column_name(column.attnum) for column in columns), *_shown(scan)]
             frame = frame.unionAll(relation.of(whole).selectExpr(_seq(self._jvm, names)))
         return self._unshared(frame, None if whole else count)
@@ -212,14 +216,25 @@ class ScanViews:
             self._jvm.session.catalog().dropGlobalTempView(name)
 
 
+class _Reading(NamedTuple):
+    """The files of a query, which are `held` until it has run; `check` raises if it is cancelled."""
+
+    files: LakeFiles
+    held: ExitStack
+    check: Callable[[], None]
+
+    def hold(self, files: Sequence[Expected], *, is_first: bool = False) -> None:
+        """Keep these, and compare them with the catalog. Errors as `LakeFiles.held`."""
+        self.held.enter_context(self.files.held(files, is_first=is_first, check=self.check))
+
+
 class _Relation:
     """Builds one DataFrame over files of a table."""
 
-    def __init__(self, jvm: SparkJvm, data_path: str, bound: BoundScan) -> None:
+    def __init__(self, jvm: SparkJvm, bound: BoundScan, reading: _Reading) -> None:
         self._jvm = jvm
         self._table = bound.version.table
-        self._files = LakeFiles(data_path)
-        self._folder = layout.join(data_path, self._table.path)
+        self._reading = reading
         self._numbers = _numbers(bound)
         self._shown = _shown(bound.scan)
 
@@ -320,11 +335,12 @@ class _Relation:
 
     def _read(self, fields: list[dict[str, Any]], files: Sequence[DataFile | DeleteFile]) -> JavaObject:
         """Return files as Spark reads them. Spark skips a file that has become empty, so files are checked before."""
-        self._files.confirm([expected(self._table.path, file) for file in files], all_of=True)
+        known = [expected(self._table.path, file) for file in files]
+        self._reading.hold(known, is_first=True)
         schema = self._jvm.view.org.apache.spark.sql.types.DataType.fromJson(
             json.dumps({"type": "struct", "fields": fields})
         )
-        urls = [layout.join(self._folder, file.path) for file in files]
+        urls = [self._reading.files.spark_path(of.path) for of in known]
         return self._jvm.session.read().schema(schema).parquet(_seq(self._jvm, urls))
 
     def _empty(self) -> JavaObject:

@@ -88,7 +88,7 @@ def insert(work: Work, data_path: str, command: RunnableInsert, spark_writes_fro
     frame = work.frame(command.source)
     width = len(command.table.columns)
     returns = len(frame.columns()) > width
-    if not returns and _spark_can_write(command.table):
+    if not returns and _spark_can_write(command.table) and LakeFiles(data_path).spark_writes:
         estimate = int(frame.queryExecution().optimizedPlan().stats().sizeInBytes())
         if estimate >= spark_writes_from:
             return _insert_by_spark(work, data_path, command.table, frame, estimate)
@@ -216,13 +216,13 @@ def _insert_by_spark(work: Work, data_path: str, table: Table, frame: JavaObject
             .option("parquet.block.size", str(ROW_GROUP_BYTES))
             .option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS))
             .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-            .parquet(layout.join(data_path, folder))
+            .parquet(files.full_path(folder))
         )
         work.statement.check()
-        for source in sorted(path for path in files.list(folder) if path.endswith(".parquet")):
+        for source in sorted(path for path in files.made(folder) if path.endswith(".parquet")):
             name = layout.new_data_file()
             moved.append(layout.join(table.path, name))
-            files.move(source, moved[-1])
+            files.adopt(source, moved[-1])
         with ThreadPoolExecutor(_FOOTER_READERS) as readers:
             described = list(readers.map(lambda path: _described(files, path, table), moved))
         files.remove([path for path, file in zip(moved, described, strict=True) if file.record_count == 0])

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
-from storage.parquet.files import file_error
+from storage.parquet.file_errors import file_error
 
 MEMORY_BYTES: Final = 16 * 2**20
 TEMP_FILE_LIMIT_BYTES: Final = 8 * 2**30

@@ -8,7 +8,7 @@ import threading
 from typing import ClassVar
 
 from catalog.errors import SluiceError
-from storage.parquet.files import file_error
+from storage.parquet.file_errors import file_error
 from storage.spool.unread_rows import UnreadSpace, write_all
 
 

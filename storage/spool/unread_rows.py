@@ -21,7 +21,7 @@ from typing import IO, Final, Protocol
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
-from storage.parquet.files import file_error
+from storage.parquet.file_errors import file_error
 
 LIMIT_BYTES: Final = 8 * 2**30
 _FILE_BYTES_MIN: Final = 16 * 2**20

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,15 @@ from tests.servers import Server
 _PROGRESS = re.compile(r"NOTICE:  change \d+: ")
 _DAY = int(os.environ.get("SLUICE_ANSWERS_SEED") or datetime.date.today().toordinal())
 _SETTINGS = {"sluice.engine": "spark", "sluice.hot_rows": "0"} if _DAY % 2 else {"sluice.engine": "auto"}
-_SCRIPTS = Path(__file__).parent.parent / "golden" / "sessions"
+_FOLDER = Path(__file__).parent.parent / "golden" / "sessions"
+SCRIPTS = sorted(path.name for path in _FOLDER.glob("*.sql"))
+
+
+def printed(server: Server, script: str, settings: Mapping[str, str]) -> list[str]:
+    """The lines that psql prints for a script."""
+    # Standard error into standard output, so that errors stand where they happened.
+    done = server.psql("--echo-all", sql=(_FOLDER / script).read_text(), merge_output=True, settings=settings)
+    return [line for line in done.stdout.splitlines() if not _PROGRESS.match(line)]
 
 
 @pytest.fixture
@@ -32,12 +40,7 @@ def emptied(oracle: Server, gateway: Server, leftovers: dict[str, Leftovers]) ->
         leftovers[server.name].clear()
 
 
-@pytest.mark.parametrize("script", sorted(path.name for path in _SCRIPTS.glob("*.sql")))
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_prints_what_it_prints_on_postgresql(emptied: tuple[Server, Server], script: str) -> None:
-    printed = []
-    for server in emptied:
-        # Standard error into standard output, so that errors stand where they happened.
-        text = (_SCRIPTS / script).read_text()
-        done = server.psql("--echo-all", sql=text, merge_output=True, settings=_SETTINGS)
-        printed.append([line for line in done.stdout.splitlines() if not _PROGRESS.match(line)])
-    assert printed[1] == printed[0]
+    on_postgresql, on_gateway = [printed(server, script, _SETTINGS) for server in emptied]
+    assert on_gateway == on_postgresql
