@@ -86,7 +86,6 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.cleaner.periodicGC.interval": "5min",  # finished statements' shuffle files are removed with their objects
     # Spark's default for such a heap is pages of 16 MB, and each sort, join and aggregate of a few rows takes one.
     "spark.buffer.pageSize": "1m",
-    "spark.task.maxFailures": "1",
     # A statement of a few tasks does not wait until the last task of a long one has begun (storage/spark/statement.py).
     "spark.scheduler.mode": "FAIR",
     "spark.sql.catalogImplementation": "in-memory",
@@ -138,6 +137,7 @@ def spark_settings(settings: EngineSettings, scratch: Path) -> dict[str, str]:
         chosen["spark.default.parallelism"] = str(cores)
         chosen["spark.sql.shuffle.partitions"] = str(2 * cores)
         chosen["spark.driver.host"] = chosen["spark.driver.bindAddress"] = "127.0.0.1"
+        chosen["spark.task.maxFailures"] = "1"  # no worker can be lost, and a fault of the data stays one
     if settings.store is not None and settings.store.spark_reads:
         chosen.update(object_store.spark_settings(settings.store))
     elif settings.store is not None and not settings.url.startswith("local"):

@@ -4,6 +4,9 @@ Spark itself returns a partition whole, so one that explodes (a cross join, a lo
 JVM. Here a Python worker of Spark's beside the task sends each batch over TCP as it is made, and waits if it is not
 read. The task keeps its slot meanwhile, so there are few relays at a time, and a local Spark has spare slots. The
 reader waits for a slow client for a moment only (`storage.spool.batch_channel`), so a relay is soon free again.
+
+On a cluster Spark tries a lost task again, whose new attempt begins with the first batch. It may cut its rows
+otherwise, so they are passed on only if none of the lost attempt were.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer, read_int
 
 from storage.spark.jvm import SparkJvm
+from storage.spark.spark_errors import worker_lost
 
 _ACCEPT_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 0.5
@@ -33,26 +37,29 @@ def relayed(
 ) -> Generator[bytes, None, None]:
     """Yield the elements (bytes) of an RDD of one partition, as they are made.
 
-    The job runs in `executor`, in a thread that calls `bind` first. Its failure is raised here.
+    The job runs in `executor`, in a thread that calls `bind` first. Its failure is raised here, and 58000 if a worker
+    was lost that has sent some of them.
     """
     with _place(jvm, bind), closing(socket.create_server((jvm.relay_host, 0), backlog=1)) as listener:
         host, port = listener.getsockname()[:2]
         secret = secrets.token_bytes(_SECRET_BYTES)
         job = executor.submit(_run, jvm, partition, _sender(host, port, secret), bind)
-        connection = _accept(listener, job)
-        with closing(connection), closing(connection.makefile("rb", _BUFFER_BYTES)) as stream:
-            if not hmac.compare_digest(stream.read(_SECRET_BYTES), secret):
-                raise ConnectionError("a stranger connected to the port of a result")
-            while True:
-                length = _length(stream)
-                if length is None:
-                    break
-                message = stream.read(length)
-                if len(message) < length:
-                    break
-                yield message
-        # The end of the stream may be the death of the worker: the job knows.
+        passed, is_whole, goes_on = 0, False, True
+        while not is_whole:
+            connection = _accept(listener, job)
+            goes_on = passed == 0
+            with closing(connection), closing(connection.makefile("rb", _BUFFER_BYTES)) as stream:
+                if not hmac.compare_digest(stream.read(_SECRET_BYTES), secret):
+                    raise ConnectionError("a stranger connected to the port of a result")
+                while message := _message(stream):
+                    if goes_on:
+                        passed += 1
+                        yield message
+                is_whole = message is not None
+        # Rows of a later attempt are read to their end, because a fault of theirs is what the client has to know.
         job.result()
+        if not goes_on:
+            raise worker_lost()
 
 
 @contextmanager
@@ -66,12 +73,14 @@ def _place(jvm: SparkJvm, check: Callable[[], None]) -> Iterator[None]:
         jvm.relays.release()
 
 
-def _length(stream: Any) -> int | None:
+def _message(stream: Any) -> bytes | None:
+    """Return the next batch; an empty one at the end, None if the sender was lost before it."""
     try:
         length: int = read_int(stream)  # type: ignore[no-untyped-call]
-    except EOFError:
+    except (EOFError, ConnectionError):
         return None
-    return length
+    message: bytes = stream.read(length)
+    return message if len(message) == length else None
 
 
 def _accept(listener: socket.socket, job: Future[None]) -> socket.socket:
@@ -100,6 +109,7 @@ def _sender(host: str, port: int, secret: bytes) -> Callable[[int, Iterator[byte
             for message in messages:
                 connection.sendall(struct.pack("!i", len(message)))
                 connection.sendall(message)
+            connection.sendall(struct.pack("!i", 0))
         return iter(())
 
     return send

@@ -27,7 +27,6 @@ _FIXED: Final = {
     "spark.ui.enabled": "use --spark-ui",
     "spark.local.dir": "it is the gateway's own",
     "spark.submit.deployMode": "the driver is the gateway's child",
-    "spark.speculation": "a result comes home from one attempt of each task",
 }
 _FIXED_BEGINNINGS: Final = ("spark.sql.legacy.", "spark.scheduler.", "spark.jars.ivy")
 # Of the settings with a value here, these only affect speed, room or place.
@@ -37,7 +36,7 @@ CHOOSABLE: Final = frozenset({
     "spark.driver.maxResultSize", "spark.executor.extraJavaOptions", "spark.sql.adaptive.advisoryPartitionSizeInBytes",
     "spark.sql.adaptive.enabled", "spark.sql.execution.arrow.maxRecordsPerBatch",
     "spark.sql.files.maxPartitionBytes", "spark.sql.parquet.compression.codec",
-    "spark.sql.shuffle.partitions", "spark.sql.sources.parallelPartitionDiscovery.threshold",
+    "spark.sql.shuffle.partitions", "spark.task.maxFailures", "spark.sql.sources.parallelPartitionDiscovery.threshold",
 })  # fmt: skip
 # These have a value of Sluice's, to which the user's is appended.
 _APPENDED: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")

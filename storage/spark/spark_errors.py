@@ -25,6 +25,7 @@ _CONDITION_TEXT: Final = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] (.*?)(?: SQLSTATE: 
 _ADVICE: Final = re.compile(r"(?<=\.) (Use|Verify|Correct|If|To|Please) .*")
 _STANDARD_SQLSTATE: Final = re.compile(r"[0-9][0-9A-Z]{4}")
 _OUT_OF_MEMORY: Final = "53200"
+_EXECUTOR_LOST: Final = "ExecutorLostFailure"
 _NO_MEMORY: Final = ("java.lang.OutOfMemoryError", "Not enough memory to build and broadcast")
 
 _TYPE_NAMES: Final = {
@@ -147,6 +148,15 @@ def jvm_died() -> SluiceError:
     )
 
 
+def worker_lost() -> SluiceError:
+    """Return the error of a statement that needed a process of a cluster's that is gone."""
+    return SluiceError(
+        SqlState.SYSTEM_ERROR,
+        "the statement lost a worker of Spark's, and could not be continued",
+        hint="The statement has changed nothing, and may be tried again.",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Cause:
     """The relevant parts of one Java throwable."""
@@ -238,6 +248,8 @@ def _system_failure(cause: _Cause) -> SluiceError | None:
         return too_deep()
     if "No space left on device" in cause.message or "Disk quota exceeded" in cause.message:
         return SluiceError(SqlState.DISK_FULL, "could not write to the lake: No space left on device")
+    if _EXECUTOR_LOST in cause.message:
+        return worker_lost()
     if cause.type == "java.lang.OutOfMemoryError" or any(text in cause.message for text in _NO_MEMORY):
         return SluiceError(_OUT_OF_MEMORY, "out of memory", detail="Spark's Java heap is exhausted.")
     return None

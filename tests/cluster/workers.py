@@ -12,10 +12,11 @@ from typing import Self
 
 import pyspark
 
-from tests.servers import free_port
+from tests.servers import descendants, free_port
 
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _START_SECONDS_MAX = 60.0
+_EXECUTOR = "CoarseGrainedExecutorBackend"
 # Each process names itself by this address, the gateway's driver too.
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 
@@ -70,8 +71,24 @@ class Cluster:
                 assert time.monotonic() < deadline, (self.directory / "master.log").read_text()
                 time.sleep(0.2)
 
+    def executors(self) -> list[int]:
+        """The process numbers of the executors that run."""
+        below = {number for process in self._processes for number in descendants(process.pid)}
+        return sorted(number for number in below if _EXECUTOR in _command(number))
+
+    def lose_an_executor(self) -> None:
+        """kill -9 one of them. Its worker starts another."""
+        os.kill(self.executors()[0], signal.SIGKILL)
+
     def __exit__(self, *_: object) -> None:
         for process in reversed(self._processes):
             os.killpg(process.pid, signal.SIGTERM)
         for process in self._processes:
             process.wait(20)
+
+
+def _command(process_id: int) -> str:
+    try:
+        return Path(f"/proc/{process_id}/cmdline").read_text(errors="replace")
+    except OSError:
+        return ""

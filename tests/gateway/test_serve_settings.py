@@ -135,7 +135,7 @@ def test_the_help_and_the_documentation_are_the_table(monkeypatch: pytest.Monkey
     "name",
     [
         "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy", "spark.master",
-        "spark.driver.memory", "spark.task.maxFailures", "spark.speculation", "spark.local.dir", "spark.ui.enabled",
+        "spark.driver.memory", "spark.local.dir", "spark.ui.enabled",
         "spark.ui.killEnabled", "spark.scheduler.mode", "spark.sql.warehouse.dir", "spark.sql.variable.substitute",
         "spark.hadoop.fs.permissions.umask-mode", "spark.rdd.limit.initialNumPartitions", "java.class.path",
     ],

@@ -127,6 +127,7 @@ SELECT * FROM (SELECT id, rank() OVER (ORDER BY s) AS r FROM integers) x WHERE r
 SELECT id, CASE WHEN s > 0 THEN n ELSE 0 END, CASE s WHEN 7 THEN 'seven' WHEN NULL THEN 'null' ELSE 'other' END FROM integers JOIN decimals USING (id) ORDER BY 1
 SELECT id, CASE WHEN id > 4 THEN n WHEN id > 2 THEN m END FROM decimals ORDER BY 1
 SELECT id, coalesce(s, -1), coalesce(n, 0), nullif(s, 7), nullif(n, 1.5), greatest(s, 1), least(n, m) FROM integers JOIN decimals USING (id) ORDER BY 1
+SELECT id, CASE WHEN id > 2 THEN greatest(n, m) END, coalesce(CASE WHEN id < 4 THEN least(n, 3, m) END, 1.00) FROM decimals ORDER BY 1
 SELECT id, s IS NULL, s IS NOT NULL, x IS TRUE, x IS NOT FALSE, y IS UNKNOWN, x AND y, x OR y, NOT x FROM integers JOIN booleans USING (id) ORDER BY 1
 SELECT id, s IS DISTINCT FROM 7, n IS NOT DISTINCT FROM NULL FROM integers JOIN decimals USING (id) ORDER BY 1
 SELECT id, s IN (7, 3, NULL), s NOT IN (7, 3), s = ANY (ARRAY[7, 0]), i <> ALL (ARRAY[7, 0]) FROM integers ORDER BY 1
