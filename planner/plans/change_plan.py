@@ -14,9 +14,22 @@ from sqlglot import exp
 from catalog.datatypes import NUMERIC
 from catalog.errors import unsupported
 from catalog.model import Column, Table
+from planner.functions import volatile
 from planner.plans.select import presented, rendered, single_query
 from planner.spark import numerics
-from planner.spark.builders import Expression, and_, call, cast, column, field, integer, string, struct
+from planner.spark.builders import (
+    Expression,
+    and_,
+    call,
+    cast,
+    column,
+    field,
+    integer,
+    let,
+    string,
+    struct,
+    variable,
+)
 from planner.spark.plan import (
     Context,
     DeletePlan,
@@ -41,6 +54,8 @@ from planner.tree import datum, nodes
 from planner.tree.nodes import Node, malformed, text, walk
 from planner.tree.references import common_names
 
+# Makes a struct of aliased expressions.
+_Packing = Callable[[list[Expression]], Expression]
 _UPDATE, _INSERT, _DELETE = 2, 3, 4  # CmdType of nodes.h
 _REGCLASS: Final = 2205
 RETURNED_ROWS: Final = "rows"
@@ -75,6 +90,7 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
                 missing = into_domain(translator, missing, item.domain.oid)
             values[item.attnum] = in_column(missing, item)
     numbered = {item.attnum for item in sequences}
+    changing = _changing_values(scope, table, values)
     _generate(statement, table, values, numbered)
     errors = violations(node)
     if errors and numbered:
@@ -84,7 +100,8 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
         exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns
     ]
     shown += violated(scope)
-    attached = with_queries.attached(Selected(computed(scope, shown), ()), common).query
+    query = computed(scope, shown) if changing is None else _unpacked(scope, [], shown, changing(shown))
+    attached = with_queries.attached(Selected(query, ()), common).query
     outputs = tuple(OutputColumn(item.name, item.type_oid, item.typmod) for item in table.columns)
     return InsertPlan(
         table.oid,
@@ -134,6 +151,7 @@ def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> Upda
         item = table.column(target.resno)
         values[item.attnum] = in_column(translator.value(target.expr), item)
         assigned.add(item.attnum)
+    changing = _changing_values(scope, table, values)
     assigned |= _generate(statement, table, values, set(), lambda attnum, used: attnum in anew or bool(used & assigned))
     scope.old_ranges[node.resultRelation] = old
     del scope.row_scans[node.resultRelation]  # the place of the new rows is not known yet
@@ -141,7 +159,8 @@ def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> Upda
     errors, checked = violations(node), violated(scope)
     returned, outputs = _returning(scope, node.returningList)
     shown = [exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns]
-    query = _once_each(scope, scan, [*shown, *checked, *returned], len(node.jointree.fromlist) > 1)
+    may_repeat = len(node.jointree.fromlist) > 1
+    query = _once_each(scope, scan, [*shown, *checked, *returned], may_repeat, changing)
     attached = with_queries.attached(Selected(query, ()), common).query
     spark = SparkQuery(rendered(attached), statement.finished_scans(), outputs)
     return UpdatePlan(table.oid, spark, scan.name, tuple(sorted(assigned)), errors)
@@ -234,18 +253,51 @@ def _returning(scope: Scope, targets: Sequence[Node] | None) -> tuple[list[Expre
     return shown, tuple(outputs)
 
 
-def _once_each(scope: Scope, scan: ScanBuilder, shown: list[Expression], may_repeat: bool) -> exp.Select:
+def _once_each(
+    scope: Scope, scan: ScanBuilder, shown: list[Expression], may_repeat: bool, changing: _Packing | None = None
+) -> exp.Select:
     """Return one row for each target row: if a join matches it several times, PostgreSQL takes any one of them."""
     place: list[Expression] = [column(scan.alias, "_file"), column(scan.alias, "_position")]
     if not may_repeat:
-        return computed(scope, [*place, *shown])
-    names = [item.alias for item in shown]
+        return (
+            computed(scope, [*place, *shown]) if changing is None else _unpacked(scope, place, shown, changing(shown))
+        )
+    if changing is not None:
+        raise unsupported("UPDATE … FROM with a value that is different each time")
     packed = struct(**{item.alias: item.this for item in shown}, _=exp.Boolean(this=True))
-    inner = computed(scope, [*place, exp.alias_(call("any_value", packed), "one", copy=False)])
-    inner.set("group", exp.Group(expressions=[item.copy() for item in place]))
+    return _unpacked(scope, place, shown, call("any_value", packed), grouped=True)
+
+
+def _unpacked(
+    scope: Scope, place: list[Expression], shown: list[Expression], packed: Expression, *, grouped: bool = False
+) -> exp.Select:
+    """Return the place of each row, or of each group of rows with the same, and the fields of a struct."""
+    inner = computed(scope, [*place, exp.alias_(packed, "one", copy=False)])
+    if grouped:
+        inner.set("group", exp.Group(expressions=[item.copy() for item in place]))
     alias = scope.statement.fresh("r")
-    unpacked = [exp.alias_(field(column(alias, "one"), name), name, copy=False) for name in names]
-    return select([column(alias, "_file"), column(alias, "_position"), *unpacked], derived(inner, alias))
+    fields = [exp.alias_(field(column(alias, "one"), item.alias), item.alias, copy=False) for item in shown]
+    return select([*(column(alias, item.name) for item in place), *fields], derived(inner, alias))
+
+
+def _changing_values(scope: Scope, table: Table, values: dict[int, Value]) -> _Packing | None:
+    """Let new values that are different each time (random()) be evaluated once: generated columns, checks and RETURNING
+    use the value that is stored.
+
+    They become fields of a variable. The result makes a struct of expressions that use it; None if there are none.
+    """
+    builtins = scope.statement.context.builtins
+    targets = {target.resno: target.expr for target in scope.query.targetList or () if not target.resjunk}
+    changing = sorted(attnum for attnum, expression in targets.items() if volatile.calls((expression,), builtins))
+    changing = [attnum for attnum in changing if attnum in values]
+    if not changing:
+        return None
+    name = scope.statement.fresh("v")
+    once = struct(**{f"c{attnum}": values[attnum].sql for attnum in changing})
+    for attnum in changing:
+        item = table.column(attnum)
+        values[attnum] = stored(variable(f"{name}.c{attnum}"), item.type_oid, item.typmod)
+    return lambda shown: let(name, once, struct(**{item.alias: item.this for item in shown}))
 
 
 def in_column(value: Value, item: Column) -> Value:
