@@ -57,7 +57,8 @@ DECLARE
         'shadow_writes', 'volatile_functions'];
     -- They obey the session's gateway alone (`authorize` in staging.sql).
     asked text[] := ARRAY[
-        'carry_arrays', 'changed', 'check_as_owner', 'claim_keys', 'column_obligations', 'conclude', 'elements', 'explained', 'explained_steps',
+        'begin_emptying', 'carry_arrays', 'changed', 'check_as_owner', 'claim_keys', 'column_obligations', 'conclude', 'elements', 'end_emptying', 'explained',
+        'explained_steps',
         'hold_off_compaction', 'hold_schema', 'hold_steps_since', 'lock_all_rows', 'lock_checked', 'lock_keys',
         'lock_referenced', 'lock_relations', 'lock_rows', 'lock_tables', 'make_query', 'make_twin', 'move_row_locks',
         'moved_rows', 'note_updates', 'noted_updates', 'obligations', 'open_shadow', 'order_changes', 'populate',

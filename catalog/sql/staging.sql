@@ -159,6 +159,21 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- Let the client's role delete what is in a shadow, by `pg_sluice.emptied_OID_PID`, until `end_emptying`.
+CREATE FUNCTION pg_sluice.begin_emptying(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('begin_emptying');
+    PERFORM pg_sluice.open_emptying(shadow, coalesce(nullif(pg_sluice.backend_setting('role'), 'none'), session_user));
+END $$;
+
+CREATE FUNCTION pg_sluice.end_emptying(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('end_emptying');
+    PERFORM pg_sluice.close_emptying(shadow);
+END $$;
+
 CREATE FUNCTION pg_sluice.note_updates(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

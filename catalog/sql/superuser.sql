@@ -4,23 +4,43 @@
 -- which the table's owner owns.
 
 -- Let the gateway read a shadow (`is_told` in staging.sql), through a view: its rows need no rights of the caller, and
--- the caller is the role for code that PostgreSQL evaluates to plan the query.
+-- the caller is the role for code that PostgreSQL evaluates to plan the query. Anybody may name the view: its barrier
+-- keeps statistics of the shadow from their operators, and who may only SELECT can lock in the weakest mode alone.
 CREATE FUNCTION pg_sluice.view_shadow(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
 DECLARE
     viewed name := format('shadow_%s', shadow); made oid;
 BEGIN
     -- `s.*` is the row even if there is a column s.
-    EXECUTE format('CREATE VIEW pg_sluice.%1$I AS SELECT s.ctid, s.xmin, s.xmax, s.*::%2$s AS kept FROM ONLY %2$s AS s '
+    EXECUTE format('CREATE VIEW pg_sluice.%1$I WITH (security_barrier) AS '
+                   'SELECT s.ctid, s.xmin, s.xmax, s.*::%2$s AS kept FROM ONLY %2$s AS s '
                    'WHERE pg_sluice.is_told(''shadow %3$s'')', viewed, shadow::regclass, shadow);
     EXECUTE format('ALTER VIEW pg_sluice.%I OWNER TO sluice_shadow', viewed);
-    EXECUTE format('GRANT SELECT, DELETE ON pg_sluice.%I TO PUBLIC', viewed);
+    EXECUTE format('GRANT SELECT ON pg_sluice.%I TO PUBLIC', viewed);
     -- It is a part of the shadow, which is altered and dropped as if there was no view.
     made := format('pg_sluice.%I', viewed)::regclass;
     DELETE FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = made AND refclassid = 'pg_type'::regclass;
     DELETE FROM pg_depend WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND refobjid = shadow
         AND objid IN (SELECT r.oid FROM pg_rewrite r WHERE r.ev_class = made);
     INSERT INTO pg_depend VALUES ('pg_class'::regclass, made, 0, 'pg_class'::regclass, shadow, 0, 'a');
+END $$;
+
+-- Let a role delete the rows of a shadow for the gateway, by a view of this backend's, as which nothing is evaluated.
+CREATE FUNCTION pg_sluice.open_emptying(shadow oid, deleting name) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET event_triggers = off AS $$
+DECLARE
+    name text := format('pg_sluice.emptied_%s_%s', shadow, pg_backend_pid());
+BEGIN
+    EXECUTE format('CREATE VIEW %s AS SELECT s.ctid FROM ONLY %s AS s WHERE pg_sluice.is_told(''shadow %s'')',
+                   name, shadow::regclass, shadow);
+    EXECUTE format('ALTER VIEW %s OWNER TO sluice_shadow', name);
+    EXECUTE format('GRANT DELETE ON %s TO %I', name, deleting);
+END $$;
+
+CREATE FUNCTION pg_sluice.close_emptying(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET event_triggers = off AS $$
+BEGIN
+    EXECUTE format('DROP VIEW pg_sluice.emptied_%s_%s', shadow, pg_backend_pid());
 END $$;
 
 -- Let the owner insert rows into its shadow whatever its policies say, though they are FORCEd, as PostgreSQL's own

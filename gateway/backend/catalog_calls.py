@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from catalog.version_changes import KeptVersions
 from gateway.backend.arrays import number_array
-from gateway.backend.own_message import own
+from gateway.backend.own_message import of_shadow, own
 from gateway.backend.own_statement import Statement
 
 _OID: Final = "$1::bigint::pg_catalog.oid"
@@ -143,6 +143,8 @@ _OPEN_SHADOW: Final = own(f"SELECT pg_sluice.open_shadow({_OID})")
 _SET_REPLICATION_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1, $2::pg_catalog.oid[])")
 _SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
 _PRECEDE_LATE: Final = own("SELECT pg_sluice.precede_late()")
+_BEGIN_EMPTYING: Final = own(f"SELECT pg_sluice.begin_emptying({_OID})")
+_END_EMPTYING: Final = own(f"SELECT pg_sluice.end_emptying({_OID})")
 _NOTE_UPDATES: Final = own(f"SELECT pg_sluice.note_updates({_OID})")
 _NOTED_UPDATES: Final = own("SELECT * FROM pg_sluice.noted_updates()")
 _SUSPEND_UNVALIDATED: Final = own(f"SELECT pg_sluice.suspend_unvalidated({_OID})")
@@ -178,6 +180,13 @@ def set_filled(*, filled: bool) -> Statement:
 def precede_late() -> Statement:
     """Before a statement that may queue deferred triggers: queue an event of ours before theirs."""
     return Statement(_PRECEDE_LATE)
+
+
+def empty_shadow(relid: int, process_id: int) -> tuple[Statement, Statement, Statement]:
+    """Delete all that is in a shadow, by the backend of that process."""
+    deletion = of_shadow(relid, f"DELETE FROM pg_sluice.emptied_{relid}_{process_id}")
+    relation = (str(relid),)
+    return Statement(_BEGIN_EMPTYING, relation), Statement(deletion), Statement(_END_EMPTYING, relation)
 
 
 def note_updates(relid: int) -> Statement:

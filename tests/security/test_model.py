@@ -115,6 +115,12 @@ def test_relations_are_of_the_role_that_cannot_log_in(catalog: psycopg.Connectio
         " AND has_table_privilege('public', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')",
     )
     assert not closed
+    given = _rows(
+        catalog,
+        f"SELECT relname::text FROM pg_class WHERE relnamespace IN {_OURS} AND relkind = 'v'"
+        " AND has_table_privilege('public', oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER, MAINTAIN')",
+    )
+    assert not given, "who may change a view may lock its tables in any mode"
     open_rows = _rows(
         catalog,
         f"SELECT relname::text FROM pg_class WHERE relnamespace IN {_OURS} AND relkind = 'r' AND NOT relrowsecurity"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -413,7 +414,8 @@ class FilledShadows:
         else:
             unfilled = catalog_calls.set_filled(filled=False), Statement(_SET, (*self._settings, ""))
             past = copying_role(known[oid].table for oid in known)
-            await backend.run(*unfilled, past, *map(_empty, [*filled, *changed]), role_again(self._role))
+            emptying = (catalog_calls.empty_shadow(oid, backend.process_id) for oid in [*filled, *changed])
+            await backend.run(*unfilled, past, *chain.from_iterable(emptying), role_again(self._role))
         taken, parts = [], iter(results)
         self._fresh.clear()
         for oid in changed:
@@ -459,7 +461,3 @@ def too_large() -> SluiceError:
     """The refusal of a change of more rows than may be copied."""
     hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
     return unsupported("a function that changes rows of so large a lake table", hint=hint)
-
-
-def _empty(relation: int) -> Statement:
-    return Statement(of_shadow(relation, f"DELETE FROM {shadow_view(relation)}"))

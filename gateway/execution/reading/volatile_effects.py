@@ -16,10 +16,12 @@ have changed the tables of the query meanwhile.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
 from catalog.model import TableVersion
+from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_statement import Statement
@@ -80,7 +82,8 @@ class LastingEffects:
         found = await session.backend.run(*map(_is_locked, self._copied))
         if any(result.rows for result in found):
             raise unsupported("a function that locks rows of a lake table")
-        await session.backend.run(self._past_triggers, *map(_empty, self._copied), role_again(self._role))
+        emptying = (catalog_calls.empty_shadow(oid, session.backend.process_id) for oid in self._copied)
+        await session.backend.run(self._past_triggers, *chain.from_iterable(emptying), role_again(self._role))
         now = await versions(session, list(self._copied)) if self._read_again else self._copied
         if any(oid not in now or now[oid].files != version.files for oid, version in self._copied.items()):
             raise unsupported("a volatile function over a lake table that others change meanwhile")
@@ -93,7 +96,3 @@ class LastingEffects:
 def _is_locked(relation: int) -> Statement:
     """The condition that the statement has locked a row of the shadow."""
     return Statement(of_shadow(relation, f"SELECT FROM {shadow_view(relation)} WHERE {LOCKED} LIMIT 1"))
-
-
-def _empty(relation: int) -> Statement:
-    return Statement(of_shadow(relation, f"DELETE FROM {shadow_view(relation)}"))
