@@ -159,6 +159,15 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- Whether COMMIT will publish and, while no other session can, fill cursors WITH HOLD that are not the lake's (`own`):
+-- PostgreSQL executes their queries after all triggers. `changes` says that there are some which are not staged yet.
+CREATE FUNCTION pg_sluice.holds_up(own text[], changes boolean) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_cursor() c WHERE c.is_holdable AND c.creation_time >= transaction_timestamp()
+                   AND c.name <> ALL (own))
+        AND (changes OR EXISTS (SELECT FROM pg_sluice.staged) OR EXISTS (SELECT FROM pg_sluice.dirty))
+$$;
+
 -- Let the client's role delete what is in a shadow, by `pg_sluice.emptied_OID_PID`, until `end_emptying`.
 CREATE FUNCTION pg_sluice.begin_emptying(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
-from gateway.backend.arrays import number_array
+from gateway.backend.arrays import number_array, text_array
 from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
@@ -38,6 +38,7 @@ _NAMES: Final = (
 _ALIVE: Final = (
     f"SELECT name, {CREATED} FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[])"
 )
+_HOLDS_UP: Final = "SELECT pg_sluice.holds_up($1, $2)"
 
 
 class Cursors:
@@ -47,6 +48,8 @@ class Cursors:
         self._session = session
         self._open: dict[str, Cursor] = {}
         self._read_unseen = False
+        # A cursor WITH HOLD was declared, once in the session: it may be over no lake table.
+        self.relayed_hold = False
         self.replaced = ReplacedRows()
         # Backend cursors that functions have opened, by name and creation time, with the shadows that were filled
         # then.
@@ -90,8 +93,17 @@ class Cursors:
             [alive] = await self._session.backend.run(self.question(*self._open))
             await self._forget_dead(list(self._open), alive)
 
-    async def hold(self) -> None:
-        """Before COMMIT: read the remaining rows of cursors WITH HOLD."""
+    async def hold(self, *, changes: bool) -> None:
+        """Before COMMIT: read the remaining rows of cursors WITH HOLD; `changes`: it will publish some.
+
+        0A000 if PostgreSQL would compute others while no session can commit.
+        """
+        if self.relayed_hold and self._session.backend.status == b"T":
+            own = text_array(self._open)
+            [held] = await self._session.backend.run(Statement(_HOLDS_UP, (own, str(changes))))
+            if held.rows[0][0] == b"t":
+                hint = "Declare it in a block that changes no lake table."
+                raise unsupported("COMMIT beside a cursor WITH HOLD over other relations", hint=hint)
         if not any(cursor.declared.holds and not cursor.held for cursor in self._open.values()):
             return
         await self.look()

@@ -38,6 +38,7 @@ from gateway.wire.messages.backend import (
 from gateway.wire.messages.copy import CopyInResponse
 from gateway.wire.messages.layout import Message
 from gateway.wire.states import Machine, State
+from planner.syntax.cursor_declaration import holds
 from planner.syntax.statements import Statement
 
 # Characters of a statement's text that Spark's UI shows.
@@ -120,8 +121,10 @@ class SessionContext:
 
     def note_names(self, statements: Sequence[Statement], *, later: bool = False) -> None:
         """Before statements are relayed: note those that add or remove names of prepared statements, at once or
-        `later`, whenever a client executes them.
+        `later`, whenever a client executes them; and those that declare cursors WITH HOLD.
         """
+        if any(statement.first_word == "declare" and holds(statement) for statement in statements):
+            self.cursors.relayed_hold = True
         if any(statement.first_word in {"prepare", "deallocate", "discard"} for statement in statements):
             self.namings += 1
             self.renames_later = self.renames_later or later

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from catalog.errors import SluiceError, SqlState
 from gateway.session.cancel_listener import check
 from planner.syntax.changed_settings import Resetting, changed_settings, resetting
-from planner.syntax.lexer import tokens
+from planner.syntax.cursor_declaration import holds
 from planner.syntax.source_statement import LONG
 from planner.syntax.statements import ConstraintModes, Statement, constraint_modes, setting, split
 from planner.syntax.transaction_commands import Shown, TransactionCommand, savepoint_name, shown, transaction_command
@@ -42,16 +41,10 @@ class Apart(Enum):
         match statements[0].first_word:
             case "copy":
                 return cls.COPY
-            case "declare" if not _holds(statements[0]):
+            case "declare" if not holds(statements[0]):
                 return cls.CURSOR
             case _:
                 return None
-
-
-def _holds(statement: Statement) -> bool:
-    """Whether DECLARE says WITH HOLD."""
-    words = itertools.takewhile(lambda word: word != "for", (token.text for token in tokens(statement.text)))
-    return ("with", "hold") in itertools.pairwise(words)
 
 
 def check_passthrough(session: SessionContext, command: PassthroughCommand | None) -> None:

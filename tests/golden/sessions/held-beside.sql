@@ -1,0 +1,20 @@
+-- Cursors WITH HOLD over PostgreSQL's own relations, beside lake tables that their block only reads, or not at all.
+CREATE TABLE t (n int);
+INSERT INTO t VALUES (1), (2);
+BEGIN;
+DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT i FROM generate_series(1, 4) i;
+FETCH 2 FROM c;
+SELECT count(*) FROM t;
+COMMIT;
+FETCH 1 FROM c;
+INSERT INTO t VALUES (3);
+BEGIN;
+INSERT INTO t VALUES (4);
+DECLARE d CURSOR WITH HOLD FOR SELECT n FROM t ORDER BY n;
+FETCH 1 FROM d;
+DECLARE e CURSOR FOR SELECT i FROM generate_series(1, 4) i;
+COMMIT;
+FETCH 2 FROM d;
+FETCH 1 FROM c;
+CLOSE ALL;
+SELECT count(*) FROM t;
