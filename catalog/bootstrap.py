@@ -25,7 +25,7 @@ from catalog.schema.states import STEPS
 from catalog.schema.synchronisation import Settings
 
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
-CATALOG_VERSION: Final = "24"
+CATALOG_VERSION: Final = "25"
 DUCKLAKE_VERSION: Final = "1.0"
 # The files of catalog/sql, in the order in which they run.
 _FILES: Final = (
@@ -37,6 +37,7 @@ _FILES: Final = (
     "words.sql",
     "types.sql",
     "triggers.sql",
+    "layout.sql",
     "ddl.sql",
     "staging.sql",
     "scans.sql",
