@@ -68,6 +68,13 @@ def altered_sort_by(utility: Node) -> tuple[SortBy, ...] | None:
     return found
 
 
+def told_sort_by(utility: Node) -> tuple[SortBy, ...] | None:
+    """Return the sort key that CREATE TABLE or ALTER TABLE sets; None if it sets none, as any other statement."""
+    if utility.type == "CREATESTMT":
+        return sort_by(utility.fields.get("options")) if is_laid_out(utility) else None
+    return altered_sort_by(utility)
+
+
 def _value(option: Node) -> str:
     argument = option.fields.get("arg")
     if argument is None:

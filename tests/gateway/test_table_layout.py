@@ -130,6 +130,16 @@ def test_other_options(connection: psycopg.Connection, statement: str, text: str
         connection.execute(statement.encode())
 
 
+def test_explained(connection: psycopg.Connection) -> None:
+    connection.execute("CREATE TABLE t (a int)")
+    connection.execute("EXPLAIN ALTER TABLE t ADD b int, SET (sluice.sort_by = 'b')")
+    with pytest.raises(errors.UndefinedColumn):
+        connection.execute("EXPLAIN ALTER TABLE t SET (sluice.sort_by = 'b')")
+    connection.execute("EXPLAIN CREATE TABLE u (a int) WITH (sluice.sort_by = 'a')")
+    assert layout(connection, "t") is None
+    assert connection.execute("SELECT to_regclass('u')").fetchone() == (None,)
+
+
 def test_in_blocks(connection: psycopg.Connection, gateway: Server, schema: str) -> None:
     connection.execute("CREATE TABLE t (a int, b int)")
     with psycopg.connect(gateway.url, autocommit=True, options=f"-c search_path={schema}") as other:
