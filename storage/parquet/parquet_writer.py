@@ -33,7 +33,7 @@ ROW_GROUP_BYTES: Final = 32 * 2**20
 _ROWS_AT_ONCE: Final = 16
 FILE_BYTES: Final = 256 * 2**20
 # So many bytes of rows are sorted at a time, and become a file.
-SORT_BYTES: Final = 128 * 2**20
+SORT_BYTES: Final = 64 * 2**20
 
 _WRITE_OPTIONS: Final[dict[str, Any]] = {
     "store_schema": False,
@@ -45,7 +45,7 @@ class ParquetWriter:
     """Writes the rows of one statement to new files of a table. Memory is bounded by one row group.
 
     If it `sorts`, each file of a table with a sort key is in its order, unless its rows are few; memory is then bounded
-    by two times SORT_BYTES. Of the first `order_max` rows it is known where they stood before (`order`).
+    by three times SORT_BYTES. Of the first `order_max` rows it is known where they stood before (`order`).
 
     Up to `hot_rows` rows become hot rows, without a file (`storage.parquet.hot_rows`). `write` takes batches whose
     columns are the table's, in order, in lake form (`storage.parquet.arrow_types.arrow_schema`). `finish` syncs and
