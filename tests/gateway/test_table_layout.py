@@ -66,6 +66,17 @@ def test_made_in_other_ways(connection: psycopg.Connection, extended: bool) -> N
     assert connection.execute("SELECT sum(n) FROM v").fetchone() == (6,)
 
 
+def test_several_statements_in_one_query(connection: psycopg.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE p (x int) WITH (sluice.sort_by = 'x'); INSERT INTO p VALUES (1);"
+        " ALTER TABLE p SET (sluice.sort_by = 'x DESC')"
+    )
+    assert layout(connection, "p") == "x DESC"
+    with pytest.raises(errors.DivisionByZero):
+        connection.execute("ALTER TABLE p SET (sluice.sort_by = ''); SELECT 1 / 0")
+    assert layout(connection, "p") == "x DESC"
+
+
 def test_columns_change(connection: psycopg.Connection) -> None:
     connection.execute("CREATE TABLE t (a int, b int, c text) WITH (sluice.sort_by = 'a, b, c')")
     connection.execute("INSERT INTO t VALUES (1, 2, 'x')")
