@@ -37,6 +37,7 @@ _FILES: Final = (
     "words.sql",
     "types.sql",
     "triggers.sql",
+    "layout.sql",
     "ddl.sql",
     "staging.sql",
     "scans.sql",

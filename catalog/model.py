@@ -90,13 +90,22 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class SortColumn:
+    """A column of a table's sort key, by its attnum."""
+
+    attnum: int
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A lake table: its shadow's OID in PostgreSQL, its DuckLake ID, and its columns in the order of attnum.
 
     `path` is the folder of its files, relative to the lake's data path, with a trailing slash. `schema_version` is the
     last published step of its schema. A materialized view is a table too; it can be read when it is `populated`.
     `triggered`: it has triggers of users, disabled or not. `defers`: one of them is DEFERRABLE;
-    `stilled`: one is ENABLEd as ALWAYS or REPLICA.
+    `stilled`: one is ENABLEd as ALWAYS or REPLICA. `sort_key` has the columns by which its files are sorted.
     """
 
     oid: int
@@ -115,6 +124,7 @@ class Table:
     triggered: bool = False
     defers: bool = False
     stilled: bool = False
+    sort_key: tuple[SortColumn, ...] = ()
 
     def column(self, attnum: int) -> Column:
         """Return the column numbered `attnum`; KeyError if there is none."""

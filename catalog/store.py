@@ -27,6 +27,7 @@ from catalog.model import (
     DataFile,
     Domain,
     Label,
+    SortColumn,
     Table,
     TableVersion,
     UserArray,
@@ -172,6 +173,7 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
         triggered=description["triggered"],
         defers=description["defers"],
         stilled=description["stilled"],
+        sort_key=tuple(SortColumn(*each) for each in description["sort_key"] or ()),
     )
 
 

@@ -184,12 +184,14 @@ class RunnableInsert:
     """Append the rows of `source` to `table`.
 
     The query's first columns are the table's, in the order of `table.columns` and in lake form; names do not matter.
-    Further columns are those of RETURNING. Up to `hot_rows` rows become hot rows, without a file.
+    Further columns are those of RETURNING. Up to `hot_rows` rows become hot rows, without a file. Files with rows for
+    RETURNING become about `file_bytes` large, if given.
     """
 
     source: RunnableQuery
     table: Table
     hot_rows: int = 0
+    file_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

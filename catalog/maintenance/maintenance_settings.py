@@ -18,7 +18,8 @@ SETTINGS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("sluice.maintenance_interval", "interval", "1 minute", "How often a gateway looks for what is due; 0 for never."),
     ("sluice.hot_rows_age", "interval", "1 hour", "Hot rows of this age are written to a file."),
     ("sluice.compaction_min_files", "int4", "8", "As many small files of about one size are merged."),
-    ("sluice.compaction_small_bytes", "int8", str(32 * 2**20), "A file of fewer bytes is a small one."),
+    ("sluice.compaction_small_bytes", "int8", str(128 * 2**20), "A file of fewer bytes is a small one."),
+    ("sluice.compaction_file_bytes", "int8", str(256 * 2**20), "Files become about as large as this."),
     ("sluice.compaction_waste", "float8", "0.2", "A file is written anew that has lost this share of rows or columns."),
     ("sluice.compaction_rest", "float8", "1", "A gateway rests for so many times as long as a merge took."),
 )
@@ -36,6 +37,7 @@ class MaintenanceSettings:
     hot_rows_age: str
     min_files: int
     small_bytes: int
+    file_bytes: int
     waste: float
     rest: float
 
@@ -52,6 +54,7 @@ async def maintenance_settings(pool: Pool) -> MaintenanceSettings:
             hot_rows_age=found["hot_rows_age"],
             min_files=int(found["compaction_min_files"]),
             small_bytes=int(found["compaction_small_bytes"]),
+            file_bytes=int(found["compaction_file_bytes"]),
             waste=float(found["compaction_waste"]),
             rest=float(found["compaction_rest"]),
         )

@@ -187,6 +187,9 @@ BEGIN
     DELETE FROM pg_ducklake.ducklake_table WHERE end_snapshot <= horizon;
     PERFORM pg_sluice.drop_inlined(horizon);
     DELETE FROM pg_ducklake.ducklake_column WHERE end_snapshot <= horizon;
+    DELETE FROM pg_ducklake.ducklake_sort_expression e USING pg_ducklake.ducklake_sort_info i
+        WHERE e.sort_id = i.sort_id AND i.end_snapshot <= horizon;
+    DELETE FROM pg_ducklake.ducklake_sort_info WHERE end_snapshot <= horizon;
     DELETE FROM pg_ducklake.ducklake_schema s WHERE s.end_snapshot <= horizon
         AND NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table t WHERE t.schema_id = s.schema_id);
     DELETE FROM pg_ducklake.ducklake_table_stats t

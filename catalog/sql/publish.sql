@@ -69,6 +69,8 @@ BEGIN
             WHERE table_id = r.table_id AND end_snapshot IS NULL;
         UPDATE pg_ducklake.ducklake_column SET end_snapshot = snapshot
             WHERE table_id = r.table_id AND end_snapshot IS NULL;
+        UPDATE pg_ducklake.ducklake_sort_info SET end_snapshot = snapshot
+            WHERE table_id = r.table_id AND end_snapshot IS NULL;
         PERFORM pg_sluice.end_files(snapshot, r.table_id);
         DELETE FROM pg_sluice.constraint_known WHERE relid = shadow;
         DELETE FROM pg_sluice.index_known WHERE relid = shadow;
@@ -142,6 +144,7 @@ BEGIN
     IF columns_changed > 0 AND t.table_id IS NOT NULL AND NOT renamed THEN
         changes := changes || format('altered_table:%s', r.table_id);
     END IF;
+    changes := array_remove(changes || pg_sluice.publish_sort_key(snapshot, r.table_id, shadow), NULL);
     DELETE FROM pg_sluice.attribute l WHERE l.relid = shadow AND NOT EXISTS (
         SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND a.attnum = l.attnum AND NOT a.attisdropped);
     PERFORM pg_sluice.publish_indexes(shadow);

@@ -14,6 +14,7 @@ from catalog.version_changes import KeptVersions
 from gateway.backend.arrays import number_array
 from gateway.backend.own_message import of_shadow, own
 from gateway.backend.own_statement import Statement
+from planner.syntax.table_options import SortBy
 
 _OID: Final = "$1::bigint::pg_catalog.oid"
 
@@ -227,6 +228,7 @@ _HOLD_OFF_COMPACTION: Final = own(f"SELECT pg_sluice.hold_off_compaction({_OID})
 _EXPLAINED: Final = own("SELECT pg_sluice.explained($1::bigint)")
 _EXPLAINED_STEPS: Final = own("SELECT pg_sluice.explained_steps($1::pg_catalog.jsonb)")
 _POPULATE: Final = own(f"SELECT pg_sluice.populate({_OID}, $2)")
+_SET_SORT_KEY: Final = own(f"SELECT pg_sluice.set_sort_key({_OID}, $2::pg_catalog.jsonb)")
 _MAKE_QUERY: Final = own(
     f"SELECT query, query::pg_catalog.oid::pg_catalog.regclass, owner FROM pg_sluice.make_query({_OID})"
 )
@@ -312,6 +314,12 @@ def explained_steps(shapes: Any) -> Statement:
 def populate(relid: int, *, populated: bool) -> Statement:
     """A materialized view has rows, or has none that may be read."""
     return Statement(_POPULATE, (str(relid), str(populated)), lasting=True)
+
+
+def set_sort_key(relid: int, columns: Iterable[SortBy], *, lasting: bool) -> Statement:
+    """Set the sort key of a table that the transaction has just changed or made; 42703 for an unknown column."""
+    listed = [[column.name, column.descending, column.nulls_first] for column in columns]
+    return Statement(_SET_SORT_KEY, (str(relid), json.dumps(listed)), lasting=lasting)
 
 
 def make_query(relid: int) -> Statement:

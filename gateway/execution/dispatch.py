@@ -36,10 +36,10 @@ from gateway.execution.schema.alter_type import AlterTypePortal
 from gateway.execution.schema.create_database import CreateDatabasePortal
 from gateway.execution.schema.create_index import PlainlyPortal, alter_portal
 from gateway.execution.schema.create_object import MadeBesidePortal
-from gateway.execution.schema.create_table import CreateTablePortal
 from gateway.execution.schema.create_table_as import TableAsPortal
 from gateway.execution.schema.materialized_view import CreateMaterializedPortal, RefreshPortal
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
+from gateway.execution.schema.table_layout import create_table_portal
 from gateway.execution.schema.truncate import TruncatePortal
 from gateway.execution.temporary.temporary_as import TemporaryTablePortal
 from gateway.execution.temporary.temporary_change import TemporaryChangePortal
@@ -177,7 +177,7 @@ _PORTALS: Final[dict[Route, Callable[[SessionContext, Analysis, Routed, Binding]
     Route.REFRESH: RefreshPortal,
     Route.TRUNCATE: TruncatePortal,
     Route.LOCK: LockTablePortal,
-    Route.CREATE_TABLE: CreateTablePortal,
+    Route.CREATE_TABLE: create_table_portal,
     Route.MADE: MadeBesidePortal,
     Route.ALTER: alter_portal,
     Route.SCHEMA_ONLY: SchemaOnlyPortal,

@@ -18,15 +18,22 @@ from catalog.maintenance.compaction import InLine, TurnLostError
 from gateway.node.unresolved_commit import remove_unresolved
 from storage.maintenance.carried_deletions import carried_deletions
 from storage.maintenance.compaction import Policy, due, merged
+from storage.maintenance.sorted_files import ORDER_ROWS_MAX, sorting, source_order
+from storage.parquet.parquet_writer import FILE_BYTES
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from catalog.maintenance.compaction import Turn
     from catalog.model import DataFile, TableVersion
     from catalog.publish import Deletion
     from gateway.node.gateway_context import GatewayContext
 
 Settle = Callable[[], Awaitable[tuple[Sequence["DataFile"], Sequence["Deletion"]]]]
-Writer = Callable[["TableVersion", Sequence["DataFile"]], Awaitable[Sequence["DataFile"]]]
+# The number of each new row among the live rows of the old files. Blocking, once.
+Order = Callable[[], "npt.NDArray[np.int64]"]
+Writer = Callable[["TableVersion", Sequence["DataFile"]], Awaitable[tuple[Sequence["DataFile"], Order | None]]]
 
 _AGAIN_SECONDS: Final = 0.05
 # Of so many tries, about as many as a second has, these wait in line, for so many milliseconds.
@@ -46,6 +53,11 @@ class Compacted:
     bytes_before: int = 0
     bytes_after: int = 0
     gave_way: str | None = None
+
+    @property
+    def yielded(self) -> bool:
+        """Whether it yielded."""
+        return self.gave_way is not None
 
     def add(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
         """Count files that were replaced."""
@@ -73,11 +85,14 @@ class Compaction:
         self._gateway = gateway
         self._turn = turn
         self._pace = pace
+        self._file_bytes = FILE_BYTES
 
     async def run(self, relid: int, policy: Policy) -> Compacted:
-        """Rewrite files that are due; if all are due, also those that other transactions change meanwhile."""
+        """Rewrite files that are due; if all are due, also those that other transactions change meanwhile. Files of a
+        table with a sort key may be due in turn, until few overlap."""
+        self._file_bytes = policy.file_bytes
         done, result = set[str](), Compacted()
-        for _ in range(_ROUNDS_MAX if policy.all_files else 1):
+        for _ in range(_ROUNDS_MAX):
             result.gave_way = None
             reading = self._gateway.store.readers.begin()
             try:
@@ -85,12 +100,15 @@ class Compaction:
                 if version is None:
                     break  # the table was dropped
                 groups = [group for group in due(version, policy) if not done.issuperset(file.path for file in group)]
+                write = self._sort if version.table.sort_key else self._merge
                 for group in groups:
-                    await self.replace(version, group, self._merge, result, in_order=True)
+                    known = write == self._merge or sum(file.live_count for file in group) <= ORDER_ROWS_MAX
+                    await self.replace(version, group, write, result, in_order=known)
                     done.update(file.path for file in group)
             finally:
                 self._gateway.store.readers.end(reading)
-            if result.gave_way is None:
+            in_turn = bool(groups and version.table.sort_key) and not policy.all_files
+            if not (policy.all_files if result.yielded else in_turn):
                 break
         return result
 
@@ -104,10 +122,11 @@ class Compaction:
         in_order: bool = False,
     ) -> Sequence[DataFile]:
         """Replace files by those that `write` makes of them; if it makes none, leave them unchanged. With `in_order`,
-        these have the live rows in the old order, so that rows deleted meanwhile are found again."""
+        these have the live rows in the old order, or `write` tells in which, so that rows deleted meanwhile are found
+        again."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        new = await write(version, old)
+        new, order = await write(version, old)
         taken = loop.time() - begun
         paths = {f"{version.table.path}{file.path}" for file in new}
 
@@ -119,7 +138,11 @@ class Compaction:
             present = (await self._gateway.store.versions([version.table.oid])).get(version.table.oid)
             now = {} if present is None else {file.path: file for file in present.files}
             carrying = asyncio.ensure_future(
-                asyncio.to_thread(carried_deletions, self._gateway.data_path, version.table, old, now, new)
+                asyncio.to_thread(
+                    lambda: carried_deletions(
+                        self._gateway.data_path, version.table, old, now, new, None if order is None else order()
+                    )
+                )
             )
             try:
                 await asyncio.wait([carrying])
@@ -170,13 +193,27 @@ class Compaction:
             if settle is None or tries % _TRIES not in _MILLISECONDS_IN_LINE:
                 await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _merge(self, version: TableVersion, old: Sequence[DataFile]) -> Sequence[DataFile]:
+    async def _sort(self, version: TableVersion, old: Sequence[DataFile]) -> tuple[Sequence[DataFile], Order | None]:
+        insert = sorting(version, old, self._file_bytes)
+        result = await self._gateway.engine.insert(insert, f"compaction-{version.table.oid}")
+        sources = result.returning
+        assert sources is not None
+        known: list[npt.NDArray[np.int64]] = []
+
+        def order() -> npt.NDArray[np.int64]:
+            if not known:
+                known.append(source_order(self._gateway.data_path, version.table, old, sources))
+            return known[0]
+
+        return result.data_files, order
+
+    async def _merge(self, version: TableVersion, old: Sequence[DataFile]) -> tuple[Sequence[DataFile], Order | None]:
         stop = threading.Event()
         writing = asyncio.ensure_future(
-            asyncio.to_thread(merged, self._gateway.data_path, version.table, old, stop.is_set)
+            asyncio.to_thread(merged, self._gateway.data_path, version.table, old, stop.is_set, self._file_bytes)
         )
         try:
-            return await asyncio.shield(writing)
+            return await asyncio.shield(writing), None
         except asyncio.CancelledError:
             stop.set()
             await asyncio.wait([writing])

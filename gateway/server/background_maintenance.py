@@ -72,7 +72,13 @@ class Maintainer:
         for relid, (changed, has_old_rows) in (await tables_with_files(store.pool, settings.hot_rows_age)).items():
             if self._seen.get(relid) == changed and not has_old_rows:
                 continue
-            policy = Policy(settings.min_files, settings.small_bytes, settings.waste, hot_rows=has_old_rows)
+            policy = Policy(
+                settings.min_files,
+                settings.small_bytes,
+                settings.waste,
+                hot_rows=has_old_rows,
+                file_bytes=settings.file_bytes,
+            )
             turn = await store.take_turn(relid)
             if turn is None:
                 continue

@@ -29,6 +29,7 @@ from planner.plans.routes import Route
 from planner.syntax import statements
 from planner.syntax.asked_settings import asked_settings
 from planner.syntax.concurrently_option import concurrent_command
+from planner.syntax.table_options import is_laid_out, refuse_own_options
 from planner.syntax.transaction_commands import transaction_command
 from planner.syntax.vacuum_options import vacuum_command
 from planner.tree.nodes import Node, name_of, walk
@@ -232,10 +233,11 @@ async def _create_table(session: SessionContext, _: Analysis, query: Node) -> Ro
     await _judge(session, utility)
     parents = [node.pktable for node in walk(utility) if isinstance(node.fields.get("pktable"), Node)]
     if len(parents) + 1 < sum(node.type == "RANGEVAR" for node in walk(utility)):
-        return Routed(Route.RELAY, query)
+        return Routed(Route.CREATE_TABLE if is_laid_out(utility) else Route.RELAY, query)
     found = {await resolve(session, parent) for parent in parents} - {None}
     lake = await lake_relations(session, (oid for oid in found if oid))
-    return Routed(Route.CREATE_TABLE if lake and lake == found else Route.RELAY, query, tuple(sorted(lake)))
+    handled = (lake and lake == found) or is_laid_out(utility)
+    return Routed(Route.CREATE_TABLE if handled else Route.RELAY, query, tuple(sorted(lake)))
 
 
 async def _alter(session: SessionContext, _: Analysis, query: Node) -> Routed:
@@ -337,6 +339,7 @@ async def _table_as(session: SessionContext, analysis: Analysis, query: Node) ->
     routed = await _inner(session, analysis, parts.offset, parts.query)
     assert routed.inner_routed is not None
     if persistence == "t":
+        refuse_own_options(utility.into.options)
         inner = routed.inner_routed
         if inner.route in (Route.RELAY, Route.GUARDED):
             return Routed(inner.route, query)

@@ -79,13 +79,11 @@ class Transaction:
     a level above READ COMMITTED, from its first read on.
     """
 
-    def __init__(
-        self, gateway: GatewayContext, backend: Backend, before_commit: Callable[..., Awaitable[None]]
-    ) -> None:
-        """`before_commit` is called before each commit, and may raise to prevent it."""
+    def __init__(self, gateway: GatewayContext, backend: Backend, hold: Callable[..., Awaitable[None]]) -> None:
+        """`hold` (`Cursors.hold`) is called before each commit, and may raise to prevent it."""
         self._gateway = gateway
         self._backend = backend
-        self._before_commit = before_commit
+        self._hold = hold
         self.implicit = False
         self.fresh = False
         self.isolation = Isolation.READ_COMMITTED
@@ -261,7 +259,7 @@ class Transaction:
 
         No other transaction publishes to these tables until then.
         """
-        await self._before_commit(changes=bool(self.written or self._staged or self._validations or changes))
+        await self._hold(changes=bool(self.written or self._staged or self._validations or changes))
         await self.deferred.settle()
         changes = await self.late.fire_all(self.stage, changes)
         if not (self.written or self._staged or self._validations or changes):

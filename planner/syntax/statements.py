@@ -14,6 +14,7 @@ from catalog.errors import unsupported
 from planner.syntax.lexer import Kind, Token, tokens
 from planner.syntax.source_statement import Statement as Statement  # noqa: PLC0414  with what is read in its text
 from planner.syntax.source_statement import known
+from planner.syntax.table_options import without_own_options
 from planner.tree.long_text import count, find
 
 # Statements that name no table, or none of the lake: PostgreSQL answers them, and their tree is not needed.
@@ -275,7 +276,7 @@ def table_as(text: str) -> TableAs:
         elif [token.text for token in items[-3:]] == ["with", "no", "data"]:
             end, with_data = items[-3].start, False
         offset = items[at].end
-        return TableAs(text[:offset], text[offset:end], offset, with_data)
+        return TableAs(without_own_options(text[:offset]), text[offset:end], offset, with_data)
     into = _find(items, 0, "into")
     last = into + 1
     while items[last].text in {"temporary", "temp", "unlogged", "local", "global", "table"}:

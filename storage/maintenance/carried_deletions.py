@@ -14,16 +14,24 @@ from storage.parquet.files import LakeFiles
 from storage.parquet.positions import INLINED_MAX, deleted_positions, write_delete_file
 
 
-def carried_deletions(
-    data_path: str, table: Table, old: Sequence[DataFile], now: Mapping[str, DataFile], new: Sequence[DataFile]
+def carried_deletions(  # noqa: PLR0917
+    data_path: str,
+    table: Table,
+    old: Sequence[DataFile],
+    now: Mapping[str, DataFile],
+    new: Sequence[DataFile],
+    order: npt.NDArray[np.int64] | None = None,
 ) -> tuple[Deletion, ...]:
-    """Return the deletions from `new`, which has the live rows of `old` in order, that make it what `old` is now.
+    """Return the deletions from `new`, which has the live rows of `old`, that make it what `old` is now.
 
+    `order` has the number of each new row among the old ones; None if they are in order.
     `now` has the table's present files by path; all rows of a missing one have been deleted. New delete files are
     synced; on an error none is left. Blocking.
     """
     files = LakeFiles(data_path)
     gone = np.concatenate([_deleted_since(files, table, file, now.get(file.path)) for file in old])
+    if order is not None:
+        gone = gone[order]
     inlined_max = INLINED_MAX if any(file.hot_rows is not None for file in old) else 0
     deletions, paths, first = list[Deletion](), list[str](), 0
     try:

@@ -2,7 +2,8 @@
 
 A file is due if it is small and there are others of about its size, if many of its rows are deleted, or if dropped
 columns take much of it. New files have the live rows of the old ones, in order. Sizes form tiers, so that a row is
-rewritten once for each tier that its file grows through, however small new files are.
+rewritten once for each tier that its file grows through, however small new files are. A table with a sort key has due
+files of one more kind (storage/maintenance/sorted_files.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, DataFile, Table, TableVersion
+from storage.maintenance.sorted_files import SORTED_FILES_MAX, in_key_order, overlapping
 from storage.parquet.arrow_types import leaf_types
 from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
@@ -36,7 +38,7 @@ class Policy:
     """The rules. `min_files` small files of a tier are due, those below `small_bytes`, with all of lower tiers.
 
     So is a file with the share `waste` of deleted rows or dropped columns. With `all_files`, every file is; with
-    `hot_rows`, all hot rows are, be they few.
+    `hot_rows`, all hot rows are, be they few. New files become about `file_bytes` large.
     """
 
     min_files: int
@@ -44,14 +46,16 @@ class Policy:
     waste: float
     all_files: bool = False
     hot_rows: bool = False
+    file_bytes: int = FILE_BYTES
 
 
 def due(version: TableVersion, policy: Policy) -> list[tuple[DataFile, ...]]:
     """Return groups of files to be written anew, each to become one file or a few. Pure."""
     known = frozenset(field_id for column in version.table.columns for field_id, _ in leaf_types(column))
     files = [file for file in version.files if _can_be_read(version.table, file, known)]
+    by_key = bool(version.table.sort_key)
     if policy.all_files:
-        return _groups(files, known)
+        return [tuple(files)] if by_key and files else _groups(files, known, policy.file_bytes)
     wasted = {file.path for file in files if _waste(file, known) >= policy.waste}
     small = [file for file in files if _live_bytes(file, known) < policy.small_bytes]
     tiers = {file.path: _tier(_live_bytes(file, known)) for file in small}
@@ -59,16 +63,23 @@ def due(version: TableVersion, policy: Policy) -> list[tuple[DataFile, ...]]:
     merged = {path for path, tier in tiers.items() if full and tier <= max(full)}
     if policy.hot_rows:
         merged.update(file.path for file in files if file.hot_rows is not None)
-    return _groups([file for file in files if file.path in wasted or file.path in merged], known)
+    chosen = [file for file in files if file.path in wasted or file.path in merged]
+    if not by_key:
+        return _groups(chosen, known, policy.file_bytes)
+    large = [file for file in files if file.path not in merged and file.path not in wasted and file not in small]
+    return [
+        *_groups(in_key_order(version.table, chosen), known, SORTED_FILES_MAX * policy.file_bytes),
+        *overlapping(version.table, large, policy.min_files, SORTED_FILES_MAX * policy.file_bytes),
+    ]
 
 
-def _groups(files: Iterable[DataFile], known: frozenset[int]) -> list[tuple[DataFile, ...]]:
+def _groups(files: Iterable[DataFile], known: frozenset[int], bytes_max: float) -> list[tuple[DataFile, ...]]:
     groups: list[tuple[DataFile, ...]] = []
     group: list[DataFile] = []
     size = 0.0
     for file in files:
         live = _live_bytes(file, known)
-        if group and (size + live > FILE_BYTES or len(group) == GROUP_FILES_MAX):
+        if group and (size + live > bytes_max or len(group) == GROUP_FILES_MAX):
             groups.append(tuple(group))
             group, size = [], 0.0
         group.append(file)
@@ -113,13 +124,19 @@ def _tier(size: float) -> int:
     return 0 if size < _FIRST_TIER_BYTES else 1 + int(math.log(size / _FIRST_TIER_BYTES, _TIER_FACTOR))
 
 
-def merged(data_path: str, table: Table, old: Sequence[DataFile], stopped: Callable[[], bool]) -> tuple[DataFile, ...]:
+def merged(
+    data_path: str,
+    table: Table,
+    old: Sequence[DataFile],
+    stopped: Callable[[], bool],
+    file_bytes: int = FILE_BYTES,
+) -> tuple[DataFile, ...]:
     """Write the live rows of these files anew; return no file if there are none. Blocking.
 
     57014, checked between batches, once `stopped` says so; nothing is left then.
     """
     files = LakeFiles(data_path)
-    writer = ParquetWriter(data_path, table)
+    writer = ParquetWriter(data_path, table, file_bytes=file_bytes)
     try:
         for file in old:
             alive = np.ones(file.record_count, np.bool_)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,6 +24,7 @@ from storage.parquet.file_errors import file_error
 from storage.parquet.files import LakeFiles
 from storage.parquet.hot_rows import HOT_BYTES_MAX, HOT_ROWS_MAX, hot_file, may_be_hot
 from storage.parquet.small_files import can_keep, small_files
+from storage.parquet.sort_order import sort_indices
 from storage.parquet.statistics import column_statistics
 
 # To find one row by its key, half a row group of each column is decoded.
@@ -29,7 +32,9 @@ ROW_GROUP_ROWS: Final = 32_768
 ROW_GROUP_BYTES: Final = 32 * 2**20
 # So many hot rows are made faster than a thread begins.
 _ROWS_AT_ONCE: Final = 16
-FILE_BYTES: Final = 192 * 2**20
+FILE_BYTES: Final = 256 * 2**20
+# So many bytes of rows are sorted at a time, and become a file.
+SORT_BYTES: Final = 64 * 2**20
 
 _WRITE_OPTIONS: Final[dict[str, Any]] = {
     "store_schema": False,
@@ -39,6 +44,9 @@ _WRITE_OPTIONS: Final[dict[str, Any]] = {
 
 class ParquetWriter:
     """Writes the rows of one statement to new files of a table. Memory is bounded by one row group.
+
+    If it `sorts`, each file of a table with a sort key is in its order, unless its rows are few; memory is then bounded
+    by three times SORT_BYTES. Of the first `order_max` rows it is known where they stood before (`order`).
 
     Up to `hot_rows` rows become hot rows, without a file (`storage.parquet.hot_rows`). `write` takes batches whose
     columns are the table's, in order, in lake form (`storage.parquet.arrow_types.arrow_schema`). `finish` syncs and
@@ -54,7 +62,13 @@ class ParquetWriter:
         file_bytes: int = FILE_BYTES,
         syncs_later: bool = False,
         hot_rows: int = 0,
+        sorts: bool = False,
+        order_max: int = 0,
     ) -> None:
+        self._sorts = sorts and bool(table.sort_key)
+        self._order_max = order_max
+        self._orders: list[npt.NDArray[np.int64]] = []
+        self._sorted_rows = 0
         self._files = LakeFiles(data_path)
         self._table = table
         self._schema = arrow_schema(table)
@@ -76,6 +90,10 @@ class ParquetWriter:
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
         self._pending_bytes += rows.nbytes
+        if self._sorts:
+            if self._pending_bytes >= SORT_BYTES:
+                self._write_sorted()
+            return
         while self._pending_rows >= ROW_GROUP_ROWS:
             self._write_row_group(ROW_GROUP_ROWS)
         if self._pending_bytes >= ROW_GROUP_BYTES:
@@ -85,10 +103,19 @@ class ParquetWriter:
         """Write the rest, sync, and return the files; none if there were no rows. On failure, `abort`."""
         if self._open is None and not self._written and self._are_hot():
             return (self._hot_file(),)
+        many = self._pending_rows > ROW_GROUP_ROWS or self._pending_bytes > ROW_GROUP_BYTES
+        if self._sorts and (many or self._written):
+            self._write_sorted()
         self._write_row_group()
         self._close_file()
         (self._files.sync_later if self._syncs_later else self._files.sync)(self._paths)
         return tuple(self._written)
+
+    @property
+    def order(self) -> npt.NDArray[np.int64] | None:
+        """For each row of the files, its number among the rows as they were given; fewer than all if they are more than
+        `order_max`. None if the rows stand as they were given."""
+        return np.concatenate([np.empty(0, np.int64), *self._orders]) if self._sorted_rows else None
 
     @property
     def makes_no_file(self) -> bool:
@@ -149,6 +176,25 @@ class ParquetWriter:
         self._open.write(rows)
         if self._open.size >= self._file_bytes:
             self._close_file()
+
+    def _write_sorted(self) -> None:
+        """Write the pending rows as a file, in the order of the sort key."""
+        if not self._pending:
+            return
+        rows = pa.concat_tables(self._pending)
+        self._pending = []
+        places = sort_indices(rows, self._table)
+        if self._sorted_rows + rows.num_rows <= self._order_max:
+            self._orders.append(places.to_numpy().astype(np.int64) + self._sorted_rows)
+        else:
+            self._order_max = 0  # what follows is not told either
+        self._sorted_rows += rows.num_rows
+        group = max(1, min(ROW_GROUP_ROWS, rows.num_rows * ROW_GROUP_BYTES // max(rows.nbytes, 1)))
+        self._pending = [rows.take(places)]
+        del rows
+        while self._pending:
+            self._write_row_group(group)
+        self._close_file()
 
     def _close_file(self) -> None:
         if self._open is not None:

@@ -21,11 +21,16 @@ _BYTES_AT_ONCE: Final = 4 * 1024
 class WriterAside:
     """`async with WriterAside(…) as writer: await writer.write(…); result = await writer.finish()`.
 
-    If that fails or is cancelled, no file is left. Up to `hot_rows` rows become hot rows, without a file.
+    If that fails or is cancelled, no file is left. Up to `hot_rows` rows become hot rows, without a file. `sorts` and
+    `order_max` are those of ParquetWriter.
     """
 
-    def __init__(self, data_path: str, table: Table, hot_rows: int = 0) -> None:
-        self._writer = ParquetWriter(data_path, table, syncs_later=True, hot_rows=hot_rows)
+    def __init__(
+        self, data_path: str, table: Table, hot_rows: int = 0, *, sorts: bool = False, order_max: int = 0
+    ) -> None:
+        self._writer = ParquetWriter(
+            data_path, table, syncs_later=True, hot_rows=hot_rows, sorts=sorts, order_max=order_max
+        )
 
     async def write(self, batch: pa.RecordBatch) -> None:
         """Append rows in lake form."""
@@ -48,7 +53,8 @@ class WriterAside:
     async def finish(self) -> WriteResult:
         """Return the files, complete; COMMIT waits for their syncs."""
         files = self._writer.finish() if self._writer.makes_no_file else await aside(self._writer.finish)
-        return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
+        count = sum(file.record_count for file in files)
+        return WriteResult(data_files=files, row_count=count, order=self._writer.order)
 
     async def __aenter__(self) -> Self:
         return self

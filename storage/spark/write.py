@@ -53,7 +53,7 @@ class WriteResult:
     holds the RETURNING columns (None if the query asked for none), to be read once. `positions` are the rows that the
     statement itself deleted, by the path of their data file, ascending. `sources` says of each new row which one it
     replaces: `file` and `position`, in the order of the new files' rows. Only an UPDATE that was asked for them has it,
-    up to the number of rows asked for.
+    up to the number of rows asked for. `order` is that of ParquetWriter, where the rows were sorted.
     """
 
     data_files: tuple[DataFile, ...] = ()
@@ -62,6 +62,7 @@ class WriteResult:
     returning: pa.RecordBatchReader | None = None
     positions: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     sources: pa.Table | None = None
+    order: npt.NDArray[np.int64] | None = None
 
     def paths(self, table_path: str) -> list[str]:
         """Return every file of the result, relative to the data path; hot rows have none."""
@@ -94,7 +95,14 @@ def insert(work: Work, data_path: str, command: RunnableInsert, spark_writes_fro
             return _insert_by_spark(work, data_path, command.table, frame, estimate)
     rows = work.rows(frame)
     returning = _Returning(rows.schema, width)
-    writer = ParquetWriter(data_path, command.table, syncs_later=True, hot_rows=command.hot_rows)
+    writer = ParquetWriter(
+        data_path,
+        command.table,
+        file_bytes=command.file_bytes or FILE_BYTES,
+        syncs_later=True,
+        hot_rows=command.hot_rows,
+        sorts=True,
+    )
     count = 0
     try:
         for batch in rows:
@@ -127,7 +135,14 @@ def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
     width = len(command.version.table.columns)
     returning = _Returning(rows.schema, 2 + width)
     positions = DeletedPositions(command.version)
-    writer = ParquetWriter(data_path, command.version.table, syncs_later=True, hot_rows=command.hot_rows)
+    writer = ParquetWriter(
+        data_path,
+        command.version.table,
+        syncs_later=True,
+        hot_rows=command.hot_rows,
+        sorts=True,
+        order_max=command.sources_max,
+    )
     sources: list[pa.RecordBatch] = []
     try:
         for batch in rows:
@@ -149,6 +164,8 @@ def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
         writer.abort()
         raise
     paired = pa.Table.from_batches(sources) if sources else None
+    if paired is not None and writer.order is not None:
+        paired = paired.take(pa.array(writer.order))
     return WriteResult(data_files, delete_files, positions.count, returning.reader(), positions.marked(), paired)
 
 
@@ -210,8 +227,7 @@ def _insert_by_spark(work: Work, data_path: str, table: Table, frame: JavaObject
     moved: list[str] = []
     try:
         (
-            _with_field_ids(work.jvm, frame, table.columns)
-            .coalesce(tasks)
+            _in_tasks(work.jvm, _with_field_ids(work.jvm, frame, table.columns), table, tasks)
             .write()
             .option("parquet.block.size", str(ROW_GROUP_BYTES))
             .option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS))
@@ -234,6 +250,23 @@ def _insert_by_spark(work: Work, data_path: str, table: Table, frame: JavaObject
     finally:
         files.remove_folder(folder)
     return WriteResult(written, {}, sum(file.record_count for file in written))
+
+
+def _in_tasks(jvm: SparkJvm, frame: JavaObject, table: Table, tasks: int) -> JavaObject:
+    """Return the frame in so many parts, or fewer; with a sort key, each has a range of it, in order."""
+    if not table.sort_key:
+        return frame.coalesce(tasks)
+    names = {column.attnum: column.name for column in table.columns}
+    key = jvm.view.PythonUtils.toSeq(
+        [
+            getattr(
+                frame.col("`" + names[each.attnum].replace("`", "``") + "`"),
+                f"{'desc' if each.descending else 'asc'}_nulls_{'first' if each.nulls_first else 'last'}",
+            )()
+            for each in table.sort_key
+        ]
+    )
+    return frame.repartitionByRange(tasks, key).sortWithinPartitions(key)
 
 
 def _with_field_ids(jvm: SparkJvm, frame: JavaObject, columns: tuple[Column, ...]) -> JavaObject:

@@ -27,19 +27,23 @@ def process() -> Iterator[GatewayProcess]:
         yield process
 
 
-def fill(process: GatewayProcess) -> None:
+def fill(process: GatewayProcess, sort_by: str) -> None:
     """Rows in many files, many of them deleted."""
     with psycopg.connect(process.server.url, autocommit=True) as connection:
         connection.execute("TRUNCATE ledger")
+        connection.execute(f"ALTER TABLE ledger SET (sluice.sort_by = '{sort_by}')".encode())
         for n in range(_FILES):
             connection.execute("INSERT INTO ledger SELECT g, %s, 'note ' || g FROM generate_series(1, 2000) g", [n])
         connection.execute("DELETE FROM ledger WHERE id %% 3 = 0 AND state < %s", [_FILES])
 
 
 @pytest.mark.parametrize("kill", [kill_gateway, kill_postgres])
-@pytest.mark.parametrize(("statement", "retention"), [("VACUUM FULL ledger", "7 days"), ("VACUUM ledger", "0")])
-def test_in_the_middle(process: GatewayProcess, kill: Kill, statement: str, retention: str) -> None:
-    fill(process)
+@pytest.mark.parametrize(
+    ("statement", "retention", "sort_by"),
+    [("VACUUM FULL ledger", "7 days", ""), ("VACUUM ledger", "0", ""), ("VACUUM ledger", "0", "id DESC, state")],
+)
+def test_in_the_middle(process: GatewayProcess, kill: Kill, statement: str, retention: str, sort_by: str) -> None:
+    fill(process, sort_by)
     server = process.server
     server.psql("-qc", f"ALTER DATABASE {server.database} SET sluice.retention = '{retention}'")
     before = totals(server)

@@ -13,6 +13,7 @@ from catalog import datatypes
 from catalog.model import DataFile
 from storage.maintenance.carried_deletions import carried_deletions
 from storage.maintenance.compaction import merged
+from storage.maintenance.sorted_files import source_order
 from storage.parquet import layout
 from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
@@ -80,3 +81,40 @@ def test_nothing_since(lake_path: Path) -> None:
     old = write(lake_path, _TABLE, pa.table({"a": np.arange(5)})).files
     new = merged(str(lake_path), _TABLE, old, lambda: False)
     assert carried_deletions(str(lake_path), _TABLE, old, {file.path: file for file in old}, new) == ()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_deletions_since_from_rows_in_another_order(lake_path: Path, seed: int) -> None:
+    """As of a table with a sort key: each new row's file and position tell which one it was."""
+    chosen, files = np.random.default_rng(seed), LakeFiles(str(lake_path))
+    old = list[DataFile]()
+    for number in range(5):
+        count = int(chosen.integers(5, 20))
+        made = write(lake_path, _TABLE, pa.table({"a": chosen.integers(0, 1000, count)})).files[0]
+        lost = chosen.integers(0, count, chosen.integers(0, 4)).tolist()
+        old.append(_deleting(files, made, lost, number + 1) if lost else made)
+    rows = list[tuple[int, str, int]]()
+    for file in old:
+        gone = (
+            set() if file.delete_file is None else set(deleted_positions(files, _TABLE.path, file.delete_file).tolist())
+        )
+        values = [v for _, batch in read_rows(files, _TABLE, file, _TABLE.columns) for v in batch.column(0).to_pylist()]
+        rows += [(value, file.path, at) for at, value in enumerate(values) if at not in gone]
+    rows.sort()
+    half = len(rows) // 2
+    new = write(
+        lake_path, _TABLE, *(pa.table({"a": [value for value, *_ in part]}) for part in (rows[:half], rows[half:]))
+    ).files
+    source = pa.table({"file": [path for _, path, _ in rows], "position": [at for *_, at in rows]})
+    now = {
+        file.path: _deleting(files, file, chosen.integers(0, file.record_count, 3).tolist(), number + 10)
+        for number, file in enumerate(old)
+        if number != 3
+    }
+    order = source_order(str(lake_path), _TABLE, old, source.to_reader(max_chunksize=7))
+    found = carried_deletions(str(lake_path), _TABLE, old, now, new, order)
+    deletions = {each.data_path: each for each in found}
+    seen = [replace(file, delete_file=deletions[file.path].file if file.path in deletions else None) for file in new]
+    assert [value for file in seen for value in _live(files, file)] == sorted(
+        value for file in now.values() for value in _live(files, file)
+    )

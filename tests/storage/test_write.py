@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from catalog import datatypes
 from catalog.errors import SluiceError
-from catalog.model import Table, TableVersion
+from catalog.model import SortColumn, Table, TableVersion
 from storage.parquet.parquet_writer import ROW_GROUP_ROWS
 from storage.plan import RunnableDelete, RunnableInsert, RunnableUpdate
 from storage.spark.engine import SparkEngine
@@ -213,3 +216,38 @@ async def test_names_that_differ_in_case_alone(engine: SparkEngine) -> None:
     of = dataclasses.replace(of, columns=(of.columns[0], dataclasses.replace(of.columns[1], name="A")))
     result = await engine.insert(RunnableInsert(query("SELECT id, -id FROM range(1000000)"), of), "i")
     assert result.row_count == 1_000_000
+
+
+async def test_a_large_insert_has_a_range_of_the_sort_key_in_each_file(engine: SparkEngine, lake_path: Path) -> None:
+    plain = table(**{"a.b`": datatypes.INT8, "t": datatypes.TEXT})
+    of = dataclasses.replace(plain, sort_key=(SortColumn(1, True, False), SortColumn(2, False, True)))
+    sql = "SELECT IF(id = 7, NULL, id * 7919 % 300007), CAST(id AS STRING) FROM range(0, 300000, 1, 3)"
+    result = await engine.insert(RunnableInsert(query(sql), of), "i")
+    assert result.row_count == 300_000
+    bounds = []
+    for each in result.data_files:
+        footer = pq.ParquetFile(lake_path / of.path / each.path)
+        assert footer.metadata.created_by.startswith("parquet-mr")
+        values = footer.read().column(0).to_pylist()
+        known = [value for value in values if value is not None]
+        assert known == sorted(known, reverse=True)
+        assert values[len(known) :] == [None] * (len(values) - len(known)), "NULLs come last"
+        bounds.append((known[-1], known[0]))
+    assert len(bounds) == 2
+    assert all(low[1] < high[0] for low, high in itertools.pairwise(sorted(bounds)))
+
+
+async def test_an_update_tells_which_rows_its_sorted_ones_replace(engine: SparkEngine, lake_path: Path) -> None:
+    plain = table(a=datatypes.INT8)
+    of = dataclasses.replace(plain, sort_key=(SortColumn(1, False, False),))
+    count = 2 * ROW_GROUP_ROWS
+    version = write(lake_path, of, pa.table({"a": np.arange(count)}))
+    sql = f"SELECT _file, _position, (c1 * 7919) % {count + 1} FROM t"
+    update = RunnableUpdate(query(sql, scan(version, position=True)), version, sources_max=count)
+    result = await engine.update(update, "u")
+    new = np.concatenate(
+        [pq.read_table(lake_path / of.path / each.path).column(0).to_numpy() for each in result.data_files]
+    )
+    assert (np.diff(new) >= 0).all()
+    assert result.sources is not None
+    assert (result.sources.column("position").to_numpy() * 7919 % (count + 1) == new).all()

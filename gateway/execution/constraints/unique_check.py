@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.constraints import Key
@@ -218,12 +219,26 @@ class DuplicateKeyError(SluiceError):
             constraint=self._key.name,
         )
 
-    async def place(self, session: SessionContext, table: Table, files: Sequence[DataFile]) -> int:
-        """The number, from 0, of the duplicate row among the rows of new files."""
+    async def place(
+        self,
+        session: SessionContext,
+        table: Table,
+        files: Sequence[DataFile],
+        order: npt.NDArray[np.int64] | None = None,
+    ) -> int | None:
+        """The number, from 0, of the duplicate row among the rows of new files, or, if these were sorted, among the
+        rows as they came (`storage.parquet.parquet_writer`). None if that is not known."""
         given = await given_keys(session, table, self._key, [LiveFile(file) for file in files])
-        return await asyncio.to_thread(self._place, session.gateway.data_path, table, files, given)
+        rows = await asyncio.to_thread(self._places, session.gateway.data_path, table, files, given)
+        if order is not None:
+            if rows.max() >= len(order):
+                return None
+            rows = order[rows]
+        return int(np.sort(rows)[int(self._repeated)])
 
-    def _place(self, data_path: str, table: Table, files: Sequence[DataFile], given: Given | None) -> int:
+    def _places(
+        self, data_path: str, table: Table, files: Sequence[DataFile], given: Given | None
+    ) -> npt.NDArray[np.int64]:
         columns = columns_of(table, self._key)
         nulls_distinct = self._key.nulls_distinct
         wanted = keys_of(columns, self._row.columns, nulls_distinct=nulls_distinct)
@@ -233,7 +248,8 @@ class DuplicateKeyError(SluiceError):
         ends = np.cumsum([file.record_count for file in files])
         firsts = {file.path: end - file.record_count for file, end in zip(files, ends, strict=True)}
         starts = np.array([firsts[each.file.path] for each in found.files], np.int64)
-        return int(np.sort(starts[found.file_numbers] + found.positions)[int(self._repeated)])
+        rows: npt.NDArray[np.int64] = starts[found.file_numbers] + found.positions
+        return rows
 
 
 def described_key(table: Table, attnums: Sequence[int], row: pa.RecordBatch) -> str:

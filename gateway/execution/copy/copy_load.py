@@ -42,6 +42,8 @@ Reader = TextReader | BinaryReader
 _WITHOUT_TEXTS: Final = frozenset(BY_OID) - {TEXT, JSON, BPCHAR, VARCHAR, JSONB}
 # Rows that go to the shadow at a time; it holds them only until they are read back.
 _SHADOW_ROWS: Final = 50_000
+# Of so many rows of a table with a sort key it is known which line of the data each comes from.
+_ORDER_ROWS_MAX: Final = 4_000_000
 
 
 class CopyLoad:
@@ -114,8 +116,8 @@ class CopyLoad:
         """Add the line with the existing key to an error, if PostgreSQL would say no more."""
         if self._one_by_one:
             return
-        row = await error.place(self._session, self._table, result.data_files)
-        line = self._lines.of(row)
+        row = await error.place(self._session, self._table, result.data_files, result.order)
+        line = None if row is None else self._lines.of(row)
         if line is not None:
             error.fields["W"] = f"COPY {self._table.name}, line {line}"
 
@@ -136,7 +138,13 @@ class CopyLoad:
         if self._encoding is not None and not binary:
             decoder = Decoder(self._session, self._encoding, self._backend)
         session = self._session
-        async with WriterAside(session.gateway.data_path, self._table, session.transaction.hot_rows.limit) as writer:
+        async with WriterAside(
+            session.gateway.data_path,
+            self._table,
+            session.transaction.hot_rows.limit,
+            sorts=True,
+            order_max=_ORDER_ROWS_MAX,
+        ) as writer:
             try:
                 async for payload in data if decoder is None else decoder.pieces(data):
                     await (self._take(writer, reader, payload) if payload else self._look(writer, reader))

@@ -41,6 +41,7 @@ from planner.plans.explain_formats import FORMATS
 from planner.syntax.alter_text import using_expressions
 from planner.syntax.concurrently_option import concurrent_command, plainly
 from planner.syntax.statements import explained
+from planner.syntax.table_options import told_sort_by, without_own_options
 
 if TYPE_CHECKING:
     from gateway.backend.analysis import Analysis
@@ -153,9 +154,14 @@ class ExplainChangePortal(StatementPortal):
         changing = self._changing.sql
         if self._query is not None and concurrent_command(self._query.utilityStmt) is not None:
             changing = plainly(changing)
+        sort_key = None if self._query is None else told_sort_by(self._query.utilityStmt)
+        if sort_key is not None:
+            changing = without_own_options(changing)
         statements = [TRIAL.begin, _LOCK_TIMEOUT, Statement(changing)]
         if using:
             statements.append(recompute(self.routed.lake[0], using))
+        if sort_key is not None and self.routed.lake:
+            statements.append(catalog_calls.set_sort_key(self.routed.lake[0], sort_key, lasting=False))
         statements.append(catalog_calls.explained(self._changing.mark.own))
         while True:
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -66,13 +67,14 @@ class ClusterPortal(StatementPortal):
             for attnum, option in zip(attnums, options, strict=False)
         )
 
-        async def write(version: TableVersion, _: Sequence[DataFile]) -> Sequence[DataFile]:
+        async def write(version: TableVersion, _: Sequence[DataFile]) -> tuple[Sequence[DataFile], None]:
             columns = tuple(column.attnum for column in version.table.columns)
             scan = BoundScan(Scan("clustered", relid, columns), version)
             listed = ", ".join(map(column_name, columns))
             query = RunnableQuery(f"SELECT {listed} FROM clustered ORDER BY {order}", (scan,))
-            result = await session.gateway.engine.insert(RunnableInsert(query, version.table), session.tag)
-            return result.data_files
+            table = replace(version.table, sort_key=())  # the index's order comes in its place
+            result = await session.gateway.engine.insert(RunnableInsert(query, table), session.tag)
+            return result.data_files, None
 
         turn = await take_turn(session, relid, waits=True)
         assert turn is not None

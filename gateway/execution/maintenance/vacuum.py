@@ -117,7 +117,14 @@ class VacuumPortal(StatementPortal):
         begun = time.monotonic()
         try:
             settings = await maintenance_settings(session.gateway.store.pool)
-            policy = Policy(2, settings.small_bytes, settings.waste, all_files=command.full, hot_rows=True)
+            policy = Policy(
+                2,
+                settings.small_bytes,
+                settings.waste,
+                all_files=command.full,
+                hot_rows=True,
+                file_bytes=settings.file_bytes,
+            )
             pace = Pace(float("inf") if command.full else _PATIENCE_SECONDS)
             done = await cancellable(session, Compaction(session.gateway, turn, pace).run(oid, policy))
         finally:

@@ -52,6 +52,7 @@ from gateway.statement.portal import StatementPortal
 from gateway.transaction.ddl_sequences import Counted, owned_sequences
 from gateway.wire.messages.backend import CommandComplete
 from planner.syntax.alter_text import numbered_later, past_guards, refers, restarts_columns, using_expressions
+from planner.syntax.table_options import altered_sort_by, without_own_options
 from planner.tree.references import calls_users
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ class AlterPortal(StatementPortal):
         self._only_restarts = restarts_columns(analysis.sql)
         self._makes_index = routed.query.utilityStmt.type == "INDEXSTMT"
         self._numbered_later = numbered_later(routed.query.utilityStmt)
-        self._sql = analysis.sql
+        self._sort_key = altered_sort_by(routed.query.utilityStmt)
+        self._sql = analysis.sql if self._sort_key is None else without_own_options(analysis.sql)
         self._answers: list[bytes] = []
         self._tag = ""
         self._progress = Progress()
@@ -100,8 +102,8 @@ class AlterPortal(StatementPortal):
         """TRIGGER ALL would include the gateway's own triggers (catalog/sql/ddl.sql), which clients must not see.
         PostgreSQL itself refuses the client its foreign key triggers.
         """
-        changed = past_guards(self.analysis.sql)
-        if changed != self.analysis.sql:
+        changed = past_guards(self._sql)
+        if changed != self._sql:
             [result] = await self.session.backend.run(Statement(_HAS_REFERENCES, (str(self._relid),)))
             if result.rows[0][0] == b"f":
                 self._sql = changed
@@ -149,7 +151,12 @@ class AlterPortal(StatementPortal):
     def _repeated(self) -> list[Statement]:
         """The statements that `_relay` executes."""
         computed = [recompute(self._relid, self._using)] if self._using else []
-        return [Statement(self._sql), *computed]
+        return [Statement(self._sql), *computed, *self._laying_out()]
+
+    def _laying_out(self) -> list[Statement]:
+        if self._sort_key is None:
+            return []
+        return [catalog_calls.set_sort_key(self._relid, self._sort_key, lasting=False)]
 
     async def _defer_rewriting(self, columns: Reorganisation, counted: Counted) -> bool:
         """`_defer` for a change that rewrites files of a shared table."""
@@ -258,6 +265,8 @@ class AlterPortal(StatementPortal):
         await refuse_pending(self.session, self._tag, [self._relid])
         if self._using:
             await self.session.backend.run(recompute(self._relid, self._using))
+        if self._sort_key is not None:
+            await self.session.backend.run(*self._laying_out())
         if self._numbered_later:
             await self._check_numbered()
 

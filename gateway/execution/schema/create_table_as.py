@@ -25,6 +25,7 @@ from gateway.execution.reading.execute_prepared import executed_binding
 from gateway.execution.reading.plan_context import Reading, read
 from gateway.execution.schema.array_carrying import filled
 from gateway.execution.schema.create_as import make
+from gateway.execution.schema.table_layout import lay_out
 from gateway.execution.shadow.function_guard import guarding
 from gateway.execution.shadow.shadow import qualified
 from gateway.execution.shadow.shadow_writer import ShadowWriter
@@ -62,6 +63,7 @@ class TableAsPortal(StatementPortal):
                 await changing.finish()
                 session.client.send(CommandComplete("CREATE TABLE AS"))
                 return
+            await lay_out(session, made.oid, utility.into.options)
             [described] = await session.backend.run(Statement(_DESCRIBE, (str(made.oid),)))
             text = described.rows[0][0]
             assert text is not None

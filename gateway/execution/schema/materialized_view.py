@@ -36,6 +36,7 @@ from gateway.execution.reading.plan_context import Reading, read
 from gateway.execution.reading.postgres_query import IN_ONE_PROCESS, Computing
 from gateway.execution.schema.array_carrying import filled
 from gateway.execution.schema.create_as import make
+from gateway.execution.schema.table_layout import lay_out
 from gateway.execution.shadow.function_guard import SCANS
 from gateway.execution.shadow.shadow import qualified
 from gateway.execution.shadow.shadow_writer import ShadowWriter
@@ -104,6 +105,8 @@ class CreateMaterializedPortal(StatementPortal):
                 in_block=in_block,
             )
             session.client.send(*made.notices)
+            if made.oid is not None:
+                await lay_out(session, made.oid, into.options)
             if made.oid is not None and not into.skipData:
                 [described] = await session.backend.run(Statement(_DESCRIBE, (str(made.oid),)))
                 text = described.rows[0][0]

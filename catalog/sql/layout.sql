@@ -1,0 +1,131 @@
+-- The layout of tables: the columns by which their files are sorted (sluice.sort_by).
+
+-- The sort key's columns, in order. A column that is dropped leaves the key; others stay.
+CREATE TABLE pg_sluice.sort_column (
+    relid oid NOT NULL REFERENCES pg_sluice.relation ON DELETE CASCADE,
+    place integer NOT NULL, attnum smallint NOT NULL, descending boolean NOT NULL, nulls_first boolean NOT NULL,
+    PRIMARY KEY (relid, place), UNIQUE (relid, attnum)
+);
+
+-- The sort key as it is now, in order; `place` counts from 0.
+CREATE FUNCTION pg_sluice.sort_key(shadow oid)
+RETURNS TABLE (place bigint, attnum smallint, name name, descending boolean, nulls_first boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT row_number() OVER (ORDER BY s.place) - 1, s.attnum, a.attname, s.descending, s.nulls_first
+    FROM pg_sluice.sort_column s JOIN pg_attribute a ON a.attrelid = s.relid AND a.attnum = s.attnum
+    WHERE s.relid = shadow AND NOT a.attisdropped
+$$;
+
+-- As PostgreSQL for ORDER BY: refuse a sort key with a column whose type has no order. Refuse also one whose values
+-- files hold in another order than the type's, without bounds.
+CREATE FUNCTION pg_sluice.check_sort_key(shadow oid) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c pg_attribute; kept record; base oid; form text;
+BEGIN
+    FOR c IN SELECT a.* FROM pg_sluice.sort_key(shadow) k JOIN pg_attribute a ON a.attrelid = shadow AND a.attnum = k.attnum
+             ORDER BY k.place LOOP
+        base := pg_sluice.base_type(c.atttypid);
+        IF NOT pg_sluice.is_ordered(base) THEN
+            RAISE EXCEPTION 'could not identify an ordering operator for type %', format_type(c.atttypid, NULL)
+                USING ERRCODE = 'undefined_function', HINT = 'Use an explicit ordering operator or modify the query.';
+        END IF;
+        SELECT * INTO kept FROM pg_sluice.kept_type(c.atttypid, pg_sluice.kept_typmod(c));
+        form := pg_sluice.column_type(c.atttypid, pg_sluice.kept_typmod(c));
+        IF form IN ('list', 'struct', 'json') OR kept.type_oid = 2276
+            OR (kept.type_oid = 'numeric'::regtype AND form = 'varchar') THEN
+            PERFORM pg_sluice.refuse(format('sluice.sort_by with column "%s" of type %s', c.attname,
+                                            format_type(c.atttypid, c.atttypmod)));
+        END IF;
+    END LOOP;
+END $$;
+
+-- The type below a domain, and below domains over that.
+CREATE FUNCTION pg_sluice.base_type(of_type oid) RETURNS oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE below (oid, base) AS (
+        SELECT t.oid, t.typbasetype FROM pg_type t WHERE t.oid = of_type
+        UNION ALL SELECT t.oid, t.typbasetype FROM below b JOIN pg_type t ON t.oid = b.base
+    ) SELECT b.oid FROM below b WHERE b.base = 0
+$$;
+
+-- Whether a type has an order: a default class for btree, of its own, of a type that it is as good as, or of its kind.
+CREATE FUNCTION pg_sluice.is_ordered(of_type oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod AND m.amname = 'btree'
+        WHERE o.opcdefault AND (
+            o.opcintype = t.oid
+            OR EXISTS (SELECT FROM pg_cast c WHERE c.castsource = t.oid AND c.casttarget = o.opcintype AND c.castmethod = 'b'
+                       AND c.castcontext = 'i')
+            OR o.opcintype = CASE t.typtype WHEN 'e' THEN 'anyenum'::regtype WHEN 'r' THEN 'anyrange'::regtype
+                                            WHEN 'm' THEN 'anymultirange'::regtype WHEN 'c' THEN 'record'::regtype END
+            OR (o.opcintype = 'anyarray'::regtype AND t.typelem <> 0 AND t.typlen = -1 AND pg_sluice.is_ordered(t.typelem))))
+    FROM pg_type t WHERE t.oid = of_type
+$$;
+
+-- Set the sort key of a table that a statement of the transaction has just changed or made, and so as its owner:
+-- [[column, descending, nulls first], …]; none for no key.
+CREATE FUNCTION pg_sluice.set_sort_key(shadow oid, columns jsonb) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c record;
+BEGIN
+    PERFORM pg_sluice.authorize('set_sort_key');
+    IF NOT EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = shadow) THEN
+        RAISE EXCEPTION 'permission denied for the lake''s metadata' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    DELETE FROM pg_sluice.sort_column s WHERE s.relid = shadow;
+    FOR c IN SELECT e.place, e.f ->> 0 AS name, (e.f ->> 1)::boolean AS descending, (e.f ->> 2)::boolean AS nulls_first,
+                    a.attnum, row_number() OVER (PARTITION BY e.f ->> 0 ORDER BY e.place) AS times
+             FROM jsonb_array_elements(columns) WITH ORDINALITY e (f, place)
+             LEFT JOIN pg_attribute a ON a.attrelid = shadow AND a.attname = e.f ->> 0 AND a.attnum > 0 AND NOT a.attisdropped
+             ORDER BY e.place LOOP
+        IF c.attnum IS NULL THEN
+            RAISE EXCEPTION 'column "%" does not exist', c.name USING ERRCODE = 'undefined_column';
+        ELSIF c.times > 1 THEN
+            RAISE EXCEPTION 'column "%" specified more than once', c.name USING ERRCODE = 'duplicate_column';
+        END IF;
+        INSERT INTO pg_sluice.sort_column VALUES (shadow, c.place, c.attnum, c.descending, c.nulls_first);
+    END LOOP;
+    PERFORM pg_sluice.check_sort_key(shadow);
+END $$;
+
+-- Update DuckLake's rows of a table's sort key; return the change, in DuckLake's words. DuckLake names columns by
+-- expressions, so a renamed one is a new key.
+CREATE FUNCTION pg_sluice.publish_sort_key(snapshot bigint, of_table bigint, shadow oid) RETURNS text LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted text[]; present text[]; id bigint;
+BEGIN
+    DELETE FROM pg_sluice.sort_column s WHERE s.relid = shadow
+        AND NOT EXISTS (SELECT FROM pg_sluice.sort_key(shadow) k WHERE k.attnum = s.attnum);
+    SELECT array_agg(ARRAY['"' || replace(k.name, '"', '""') || '"', CASE WHEN k.descending THEN 'DESC' ELSE 'ASC' END,
+                           CASE WHEN k.nulls_first THEN 'NULLS_FIRST' ELSE 'NULLS_LAST' END] ORDER BY k.place)
+        INTO wanted FROM pg_sluice.sort_key(shadow) k;
+    SELECT array_agg(ARRAY[e.expression, e.sort_direction, e.null_order]::text[] ORDER BY e.sort_key_index)
+        INTO present FROM pg_ducklake.ducklake_sort_info i JOIN pg_ducklake.ducklake_sort_expression e USING (sort_id, table_id)
+        WHERE i.table_id = of_table AND i.end_snapshot IS NULL;
+    IF wanted IS NOT DISTINCT FROM present THEN
+        RETURN NULL;
+    END IF;
+    UPDATE pg_ducklake.ducklake_sort_info i SET end_snapshot = snapshot WHERE i.table_id = of_table AND i.end_snapshot IS NULL;
+    IF wanted IS NOT NULL THEN
+        id := pg_sluice.take_numbers('pg_sluice.catalog_id');
+        INSERT INTO pg_ducklake.ducklake_sort_info VALUES (id, of_table, snapshot, NULL);
+        INSERT INTO pg_ducklake.ducklake_sort_expression
+            SELECT id, of_table, n, wanted[n + 1][1], 'duckdb', wanted[n + 1][2], wanted[n + 1][3]
+            FROM generate_series(0, array_length(wanted, 1) - 1) n;
+    END IF;
+    RETURN format('altered_table:%s', of_table);
+END $$;
+
+-- How each lake table is laid out, as sluice.sort_by says it; pg_class.reloptions cannot.
+CREATE VIEW pg_sluice.table_layout AS
+    SELECT r.relid::regclass AS relation, string_agg(
+        quote_ident(a.attname) || CASE WHEN s.descending THEN ' DESC' ELSE '' END
+        || CASE WHEN s.nulls_first = s.descending THEN '' WHEN s.nulls_first THEN ' NULLS FIRST' ELSE ' NULLS LAST' END,
+        ', ' ORDER BY s.place) AS sort_by
+    FROM pg_sluice.relation r JOIN pg_sluice.sort_column s ON s.relid = r.relid
+    JOIN pg_attribute a ON a.attrelid = s.relid AND a.attnum = s.attnum AND NOT a.attisdropped
+    WHERE has_table_privilege(r.relid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER, MAINTAIN')
+    GROUP BY r.relid;
+GRANT SELECT ON pg_sluice.table_layout TO PUBLIC;

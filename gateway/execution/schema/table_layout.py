@@ -1,0 +1,75 @@
+"""CREATE TABLE … WITH (sluice.sort_by = …): PostgreSQL makes the table without the option, the catalog keeps it.
+
+ALTER TABLE sets it as any change of one table's schema (gateway/execution/schema/alter_table.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from gateway.backend import catalog_calls
+from gateway.backend.own_statement import Statement
+from gateway.execution.changes.shadow_execution import send_own
+from gateway.execution.schema.create_table import CreateTablePortal
+from gateway.execution.schema.metadata_change import SchemaOnlyPortal
+from gateway.statement.range_variable import resolve
+from gateway.wire.messages.backend import CommandComplete
+from planner.syntax.table_options import is_laid_out, sort_by, without_own_options
+from planner.tree.nodes import name_of
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.portal import Binding, Portal
+    from gateway.statement.routed import Routed
+
+# Whether there is something of that name where CREATE TABLE would put the table.
+_IS_THERE: Final = """
+SELECT EXISTS (
+    SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+    WHERE c.relname OPERATOR(pg_catalog.=) $2::pg_catalog.name
+        AND n.nspname OPERATOR(pg_catalog.=) coalesce($1::pg_catalog.name, pg_catalog.current_schema()))
+"""
+
+
+def create_table_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """CREATE TABLE, with a layout or with references to lake tables."""
+    assert routed.query is not None
+    making = _LaidOutPortal if is_laid_out(routed.query.utilityStmt) else CreateTablePortal
+    return making(session, analysis, routed, binding)
+
+
+async def lay_out(session: SessionContext, oid: int, options: Any) -> None:
+    """Give a table that the transaction has just made the layout that its options ask for."""
+    key = sort_by(options)
+    if key:
+        await session.backend.run(catalog_calls.set_sort_key(oid, key, lasting=True))
+
+
+class _LaidOutPortal(SchemaOnlyPortal):
+    """A new table with a layout. In a block, changes that were held back take place before it."""
+
+    async def run(self) -> None:
+        tag = await self._carry_out()
+        for answer in self._answers:
+            self.session.client.write(answer)
+        self.session.client.send(CommandComplete(tag))
+
+    async def _relay(self) -> str:
+        assert self.routed.query is not None
+        utility = self.routed.query.utilityStmt
+        relation, is_there = utility.relation, False
+        if utility.if_not_exists:
+            schema = relation.fields.get("schemaname")
+            place = (None if schema is None else name_of(schema), name_of(relation.relname))
+            [found] = await self.session.backend.run(Statement(_IS_THERE, place))
+            is_there = found.rows[0][0] == b"t"
+        tag = await super()._relay()
+        if not is_there:
+            oid = await resolve(self.session, relation)
+            assert oid is not None
+            await lay_out(self.session, oid, utility.options)
+        return tag
+
+    async def _send(self) -> None:
+        await send_own(self.session, without_own_options(self.analysis.sql), self.binding, ())
