@@ -237,6 +237,27 @@ SET search_path = pg_catalog, pg_temp AS $$
         ARRAY(SELECT value::oid FROM jsonb_array_elements_text(given -> 'indexes')), bind)
 $$;
 
+-- Whether rows that come into a shadow make PostgreSQL run functions of users: their code may mean a temporary object of
+-- the session by a name without a schema, which as the owner it would trust.
+CREATE FUNCTION pg_sluice.runs_users_code(shadow oid) RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND a.atttypid >= 16384 AND a.attnum > 0)
+        OR EXISTS (SELECT FROM pg_depend d WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+                   AND d.refobjid >= 16384 AND CASE d.classid
+                       WHEN 'pg_constraint'::regclass THEN
+                           d.objid IN (SELECT k.oid FROM pg_constraint k WHERE k.conrelid = shadow)
+                       WHEN 'pg_attrdef'::regclass THEN d.objid IN (SELECT f.oid FROM pg_attrdef f WHERE f.adrelid = shadow)
+                       WHEN 'pg_class'::regclass THEN
+                           d.objid IN (SELECT i.indexrelid FROM pg_index i WHERE i.indrelid = shadow)
+                       ELSE false END)
+$$;
+
+-- Whether the session has temporary relations or types that are not the gateway's.
+CREATE FUNCTION pg_sluice.has_temporary() RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = pg_my_temp_schema() AND c.relname !~ '^pg_sluice_')
+        OR EXISTS (SELECT FROM pg_type t WHERE t.typnamespace = pg_my_temp_schema() AND t.typname !~ '^_?pg_sluice_')
+$$;
+
 -- Insert rows into a shadow as the table's owner, as which the actions of foreign keys run, inside the savepoint that
 -- will undo it. `cells` has the values of the first column, then those of the second, and so on, as text of `types`. A
 -- user may have created a cast from text to a type of theirs: such values are read by the type's own input function.
@@ -249,6 +270,10 @@ DECLARE
     forced boolean := (SELECT c.relrowsecurity AND c.relforcerowsecurity FROM pg_class c WHERE c.oid = shadow);
 BEGIN
     PERFORM pg_sluice.authorize('put_as_owner ' || shadow);
+    IF pg_my_temp_schema() <> 0 AND pg_sluice.runs_users_code(shadow) AND pg_sluice.has_temporary() THEN
+        PERFORM pg_sluice.refuse('checking rows as a table''s owner beside temporary objects',
+                                 'Drop the temporary objects of the session, or let the role INSERT into the table.');
+    END IF;
     IF forced THEN
         target := pg_sluice.open_past_policies(shadow);
     END IF;
