@@ -178,10 +178,27 @@ BEGIN
                 JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = n.other
                 JOIN pg_type t ON t.oid IN (a.atttypid, b.atttypid)
                 WHERE a.atttypid <> b.atttypid AND t.oid >= 16384 AND t.typtype <> 'd')
-            ELSE false END) THEN
+            ELSE false END)
+        OR EXISTS (
+            SELECT FROM pg_constraint k WHERE changed IN (k.conrelid, k.confrelid) AND k.condeferrable AND k.contype = 'f'
+                AND NOT EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = k.conrelid)
+                AND (pg_sluice.plans_users_code(k.conrelid) OR pg_sluice.plans_users_code(k.confrelid))) THEN
         PERFORM pg_sluice.refuse('a DEFERRABLE constraint that may run code of users');
     END IF;
 END $$;
+
+-- Whether PostgreSQL runs functions of users to plan a query of the table: those in expressions of its indexes and
+-- statistics, with constants for arguments.
+CREATE FUNCTION pg_sluice.plans_users_code(of_table oid) RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_depend d WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) AND d.refobjid >= 16384
+            AND CASE d.classid
+                WHEN 'pg_class'::regclass THEN d.objid IN (SELECT i.indexrelid FROM pg_index i WHERE i.indrelid = of_table)
+                WHEN 'pg_statistic_ext'::regclass THEN
+                    d.objid IN (SELECT s.oid FROM pg_statistic_ext s WHERE s.stxrelid = of_table)
+                ELSE false END)
+$$;
 
 
 CREATE FUNCTION pg_sluice.on_ddl() RETURNS event_trigger
@@ -198,7 +215,9 @@ BEGIN
             WHERE g.tgfoid = 'pg_sluice.refuse_shadow_change'::regproc AND command.objid IN (g.oid, g.tgconstraint);
         END IF;
         PERFORM pg_sluice.refuse_late(CASE command.classid
-            WHEN 'pg_class'::regclass THEN command.objid
+            WHEN 'pg_class'::regclass THEN
+                coalesce((SELECT i.indrelid FROM pg_index i WHERE i.indexrelid = command.objid), command.objid)
+            WHEN 'pg_statistic_ext'::regclass THEN (SELECT s.stxrelid FROM pg_statistic_ext s WHERE s.oid = command.objid)
             WHEN 'pg_trigger'::regclass THEN (SELECT t.tgrelid FROM pg_trigger t WHERE t.oid = command.objid) END);
         IF command.classid = 'pg_type'::regclass THEN
             PERFORM pg_sluice.on_type(command.objid, command.command_tag);

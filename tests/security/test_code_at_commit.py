@@ -27,6 +27,10 @@ CREATE TYPE mood AS ENUM ('sad', 'ok');
 CREATE FUNCTION number(mood) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 CREATE CAST (mood AS integer) WITH FUNCTION number(mood) AS IMPLICIT;
 CREATE TEMP TABLE mine (id integer PRIMARY KEY);
+CREATE TEMP TABLE folded (id integer PRIMARY KEY);
+CREATE INDEX ON folded ((id + same(1)));
+CREATE TEMP TABLE above (id integer PRIMARY KEY);
+CREATE TEMP TABLE below (id integer REFERENCES above DEFERRABLE);
 """
 _LATE = "CREATE CONSTRAINT TRIGGER s AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %s()"
 
@@ -70,6 +74,10 @@ def test_nobody_publishes_before_commit(
         "CREATE CONSTRAINT TRIGGER s AFTER INSERT ON mine DEFERRABLE FOR EACH ROW EXECUTE FUNCTION slow()",
         "ALTER TABLE mine ADD EXCLUDE USING btree (same(id) WITH =) DEFERRABLE INITIALLY DEFERRED",
         "ALTER TABLE mine ADD m mood REFERENCES mine DEFERRABLE INITIALLY DEFERRED",
+        "CREATE TEMP TABLE sub (id integer REFERENCES folded DEFERRABLE)",
+        "CREATE INDEX ON above ((id + same(1)))",
+        "CREATE INDEX ON below (id) WHERE same(1) = id",
+        "CREATE STATISTICS pg_temp.s ON (id + same(1)), id FROM above",
     ],
 )
 @pytest.mark.parametrize("inside", ["{}", "DO $$ BEGIN {}; END $$"])
