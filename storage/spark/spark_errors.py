@@ -26,7 +26,12 @@ _ADVICE: Final = re.compile(r"(?<=\.) (Use|Verify|Correct|If|To|Please) .*")
 _STANDARD_SQLSTATE: Final = re.compile(r"[0-9][0-9A-Z]{4}")
 _OUT_OF_MEMORY: Final = "53200"
 _EXECUTOR_LOST: Final = "ExecutorLostFailure"
-_NO_MEMORY: Final = ("java.lang.OutOfMemoryError", "Not enough memory to build and broadcast")
+_NO_MEMORY: Final = (
+    "java.lang.OutOfMemoryError",
+    "Not enough memory to build and broadcast",
+    "No enough memory for aggregation",
+    "Not enough memory to grow pointer array",
+)
 
 _TYPE_NAMES: Final = {
     "INT": "integer", "BIGINT": "bigint", "SMALLINT": "smallint", "DOUBLE": "double precision", "FLOAT": "real",
