@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -134,6 +135,9 @@ class Backend:
         # Set when the connection serves a client.
         self.told: Told | None = None
         self.parameters: dict[str, str] = {}
+        # When the client's statement began, by the monotonic clock; `check` raises 57014 if it has been cancelled.
+        self.begun = time.monotonic()
+        self.check: Callable[[], None] = lambda: None
         # The client's statement, which pg_stat_activity shows while the gateway works for it.
         self.activity = Activity()
         # The latest schema update published here that other gateways must know (write_update in

@@ -5,35 +5,68 @@ The client's functions and statements are left, as if PostgreSQL itself had rais
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import Final
 
-from gateway.wire.framing import Frame
+from gateway.wire.framing import HEADER_BYTES, Frame
 
 _CONTEXT: Final = b"W"
 _FUNCTION: Final = b"function pg_sluice."
 # Bytes that are searched without delay.
 _SLICE: Final = 1 << 20
-# A line of such a function, preceded by the failing statement in it.
-_OWN: Final = re.compile(
-    rb'(?:^SQL (?:statement|expression) "(?:(?!^(?:PL/pgSQL|SQL) ).|\n)*?)?^PL/pgSQL function pg_sluice\.[^\n]*\n?',
-    re.MULTILINE,
-)
+# A line of such a function. More of them than PostgreSQL's own depth allows are text of a client's.
+_OWN: Final = b"\nPL/pgSQL function pg_sluice."
+_OWN_MAX: Final = 1_000
+# What other lines of a context begin with; those of a statement within such a function precede the function's line.
+_BEGINNINGS: Final = (b"\nPL/pgSQL ", b"\nSQL ")
+_STATEMENTS: Final = (b'\nSQL statement "', b'\nSQL expression "')
 _LENGTH: Final = struct.Struct("!I")
 
 
 def without_own_context(error: Frame) -> Frame:
     """An ErrorResponse, in any encoding: in all of them, ASCII's line feed and NUL mean themselves."""
-    places = range(0, len(error.data), _SLICE)
-    if all(error.data.find(_FUNCTION, at, at + _SLICE + len(_FUNCTION)) < 0 for at in places):
+    data = error.data
+    if _find(data, _FUNCTION, HEADER_BYTES, len(data)) < 0:
         return error
-    fields = [_outside(field) if field.startswith(_CONTEXT) else field for field in error.body.split(b"\0")[:-2]]
-    body = b"\0".join([*filter(None, fields), b"", b""])
-    return Frame(error.type, error.data[:1] + _LENGTH.pack(_LENGTH.size + len(body)) + body)
+    start = HEADER_BYTES
+    while data[start] and not data.startswith(_CONTEXT, start):
+        start = data.index(b"\0", start) + 1
+    if not data[start]:
+        return error
+    end = data.index(b"\0", start)
+    context = _outside(data[start:end])
+    left = b"" if context == _CONTEXT else context + b"\0"
+    body = b"".join((data[HEADER_BYTES:start], left, data[end + 1 :]))
+    return Frame(error.type, data[:1] + _LENGTH.pack(_LENGTH.size + len(body)) + body)
 
 
-def _outside(context: bytes) -> bytes:
-    """The field without lines of Sluice's functions; empty if nothing is left."""
-    left = _OWN.sub(b"", context[1:]).removesuffix(b"\n")
-    return _CONTEXT + left if left else b""
+def _outside(field: bytes) -> bytes:
+    """The field without lines of Sluice's functions; its type alone if nothing else is left.
+
+    It is read line by line from its beginning, for a client may have filled it with megabytes.
+    """
+    text = b"\n" + field[1:]
+    parts, kept, own = list[bytes](), 0, -1
+    for _ in range(_OWN_MAX):
+        own = _find(text, _OWN, max(own, 0), len(text))
+        if own < 0:
+            break
+        begin = max(_rfind(text, each, kept, own) for each in _BEGINNINGS)
+        parts.append(text[kept : begin if begin >= 0 and text.startswith(_STATEMENTS, begin) else own])
+        own = kept = end if (end := _find(text, b"\n", own + 1, len(text))) >= 0 else len(text)
+    parts.append(text[kept:])
+    return _CONTEXT + b"".join(parts).removeprefix(b"\n").removesuffix(b"\n")
+
+
+def _find(data: bytes, part: bytes, start: int, end: int) -> int:
+    for place in range(start, end, _SLICE):
+        if (found := data.find(part, place, min(end, place + _SLICE + len(part)))) >= 0:
+            return found
+    return -1
+
+
+def _rfind(data: bytes, part: bytes, start: int, end: int) -> int:
+    for place in range(end, start, -_SLICE):
+        if (found := data.rfind(part, max(start, place - _SLICE), min(end, place + len(part)))) >= 0:
+            return found
+    return -1

@@ -13,15 +13,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Backend, Result
+from gateway.backend.connection import Backend, BackendLostError, Result
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import PATIENCE
+from gateway.backend.statement_timeout import ASKED, seconds, timed_out, transaction_timed_out
 
 _T = TypeVar("_T")
 
 _LIMIT: Final = (
     "SELECT (extract(epoch FROM pg_sluice.backend_setting('lock_timeout')::interval)"
     " OPERATOR(pg_catalog.*) 1000)::bigint,"
+    f" {ASKED}, pg_sluice.backend_setting('transaction_timeout'),"
+    " extract(epoch FROM pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.now()),"
     " pg_catalog.set_config('sluice.lock_timeout', pg_sluice.backend_setting('lock_timeout'), true),"
     " pg_catalog.set_config('lock_timeout', $1, true)"
 )
@@ -39,24 +42,20 @@ _MOMENT_MILLISECONDS: Final = 30
 _DEADLOCK_MILLISECONDS: Final = 1500
 
 
-def _go_on() -> None:
-    return
-
-
-async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]], check: Callable[[], None] = _go_on) -> _T:
+async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]]) -> _T:
     """Run statements that may need table locks, in a savepoint; repeat while other sessions hold the locks.
 
     The backend is in a block that has not failed. Raises the errors of `carry_out`, 55P03 after the client's
-    lock_timeout, and the errors of `check` between two attempts: PostgreSQL forgets a cancel for an idle backend.
+    lock_timeout, 57014 after its statement_timeout, BackendLostError after its transaction_timeout. 57014 also if it is
+    cancelled between two attempts: PostgreSQL forgets a cancel for an idle backend.
     """
-    result, _ = await patiently_between(backend, carry_out, check)
+    result, _ = await patiently_between(backend, carry_out)
     return result
 
 
 async def patiently_between(
     backend: Backend,
     carry_out: Callable[[], Awaitable[_T]],
-    check: Callable[[], None] = _go_on,
     first: Sequence[Statement] = (),
     then: Sequence[Statement] = (),
 ) -> tuple[_T, list[Result]]:
@@ -66,18 +65,36 @@ async def patiently_between(
     milliseconds = _MOMENT_MILLISECONDS
     while True:
         *_, asked = await backend.run(*first, PATIENCE.begin, Statement(_LIMIT, (str(milliseconds),)))
-        first = ()
-        limit = int(asked.rows[0][0] or 0)
+        first, asked_at = (), time.monotonic()
+        limit, *timeouts = asked.rows[0][:4]
         try:
             result = await carry_out()
         except SluiceError as error:
             if error.sqlstate != SqlState.LOCK_NOT_AVAILABLE or backend.status != b"E":
                 raise
-            check()
-            if limit and (time.monotonic() - started) * 1000 >= limit:
+            backend.check()
+            late = _late(backend.begun, asked_at, *((each or b"0").decode() for each in timeouts))
+            if late is not None:
+                raise late from error
+            if limit and 0 < int(limit) <= (time.monotonic() - started) * 1000:
                 raise
         else:
             answers = await backend.run(*_DONE, *then)
             return result, answers[len(_DONE) :]
         *_, waited_for, _ = await backend.run(*PATIENCE.undo, _IS_WAITED_FOR, _PAUSE)
         milliseconds = _DEADLOCK_MILLISECONDS if waited_for.rows[0][0] == b"t" else _MOMENT_MILLISECONDS
+
+
+def _late(begun: float, asked_at: float, statement: str, transaction: str, elapsed: str) -> SluiceError | None:
+    """The error of a timeout that has passed. `elapsed` is what the transaction had taken when it was asked.
+
+    PostgreSQL counts statement_timeout anew for each attempt, and forgets transaction_timeout at an attempt's error.
+    """
+    now = time.monotonic()
+    limit = seconds(statement)
+    if limit is not None and now - begun >= limit:
+        return timed_out()
+    limit = seconds(transaction)
+    if limit is not None and float(elapsed) + now - asked_at >= limit:
+        return BackendLostError(transaction_timed_out())
+    return None

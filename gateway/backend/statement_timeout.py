@@ -28,3 +28,10 @@ def seconds(setting: str) -> float | None:
 def timed_out() -> SluiceError:
     """The error of a statement that took longer than statement_timeout."""
     return SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to statement timeout")
+
+
+def transaction_timed_out() -> SluiceError:
+    """The error that ends a connection whose transaction took longer than transaction_timeout."""
+    return SluiceError(
+        SqlState.TRANSACTION_TIMEOUT, "terminating connection due to transaction timeout", severity="FATAL"
+    )

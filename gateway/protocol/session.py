@@ -18,6 +18,7 @@ from gateway.backend.activity import beginning
 from gateway.backend.connection import Backend, BackendLostError
 from gateway.backend.own_message import refuse_own, refuse_own_names
 from gateway.client.connection import Client, ClientGoneError
+from gateway.execution.functions.function_call import call_function
 from gateway.execution.functions.late_triggers import fire_late
 from gateway.node.gateway_context import GatewayContext
 from gateway.protocol import simple_query
@@ -241,7 +242,7 @@ class Session(ExtendedQuery):
     async def _function_call(self, frame: Frame) -> None:
         await self._join()
         await self.transaction.deferred.settle()
-        await self.relay_query(frame.data)
+        await call_function(self, frame)
 
     async def _settled(self) -> None:
         """Wait for the answers of the extended protocol before a message that is not part of it."""

@@ -154,7 +154,7 @@ async def _answer_one(session: SessionContext, statement: Statement, sent: Sent,
     """Answer one statement; False if it failed at the backend, whose error has been sent."""
     command = transaction_command(statement)
     transaction = session.transaction
-    session.deadline = None  # statement_timeout counts for each statement
+    session.begin_statement()
     failed = session.backend.status == b"E"
     refuse_own_savepoint(statement, command, failed=failed)
     if failed:

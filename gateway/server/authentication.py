@@ -21,6 +21,8 @@ from gateway.wire.scram import MECHANISM, ClientKeys, ScramServer, Verifier
 _ROLE: Final = "SELECT verifier, expired, is_own, reserved FROM pg_sluice.login($1)"
 # Startup parameters of the connection itself, which are not settings of the backend.
 _NOT_PASSED_ON: Final = frozenset({"user", "database", "replication"})
+# The gateway reads the rows of shadows through views. The client's own options come later, and count.
+_FIRST_OPTION: Final = "-crestrict_nonsystem_relation_kind="
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,12 @@ async def log_in(client: Client, gateway: GatewayContext, message: startup.Start
             f'database "{database}" is not served by this gateway',
             hint=f'The lake is in database "{gateway.database}".',
         )
-    passed_on = tuple(
-        (name, value)
-        for name, value in parameters.items()
-        if name not in _NOT_PASSED_ON and not name.startswith("_pq_.")
-    )
-    return Login(user, database, (("user", user), ("database", database), *passed_on), keys, may_use_reserved)
+    passed_on = {
+        name: value for name, value in parameters.items() if name not in _NOT_PASSED_ON and not name.startswith("_pq_.")
+    }
+    passed_on["options"] = f"{_FIRST_OPTION} {passed_on.get('options', '')}".rstrip(" ")
+    named = (("user", user), ("database", database), *passed_on.items())
+    return Login(user, database, named, keys, may_use_reserved)
 
 
 async def _authenticate(client: Client, gateway: GatewayContext, user: str) -> tuple[ClientKeys | None, bool]:

@@ -7,6 +7,7 @@ The session's loop is `gateway.protocol.session`. Statements on the lake are exe
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -19,6 +20,7 @@ from gateway.client.encoding import ClientEncoding
 from gateway.client.message_thread import aside
 from gateway.client.response_encoding import ResponseEncoding
 from gateway.node.gateway_context import GatewayContext
+from gateway.session.cancel_listener import check
 from gateway.session.copy_relay import CopyRelay
 from gateway.session.cursors import Cursors
 from gateway.session.repeated_execution import REPETITIONS_MAX
@@ -106,6 +108,7 @@ class SessionContext:
         self.encoding = ClientEncoding(gateway.store.pool, backend.parameters)
         client.convert(ResponseEncoding(self.encoding))
         backend.forward = self.forward
+        backend.check = partial(check, self)
         self.told = ReportedSettings(backend.parameters)
         self.copy = CopyRelay(self)
 
@@ -199,7 +202,12 @@ class SessionContext:
             ended = asyncio.create_task(self.backend.ended.wait())
             await asyncio.wait((ended, *self._cancels), return_when=asyncio.FIRST_COMPLETED)
             ended.cancel()
-        self.answering, self.cancelled, self.deadline = True, False, None
+        self.answering, self.cancelled = True, False
+        self.begin_statement()
+
+    def begin_statement(self) -> None:
+        """statement_timeout counts from now: for each statement of a simple query."""
+        self.deadline, self.backend.begun = None, time.monotonic()
 
     async def schema_changed(self) -> None:
         """A schema has changed elsewhere: end Spark's job if the transaction is doomed."""

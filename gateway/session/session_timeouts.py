@@ -14,9 +14,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError, SqlState
 from gateway.backend.connection import BackendLostError
 from gateway.backend.own_statement import Statement
+from gateway.backend.statement_timeout import transaction_timed_out
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
@@ -103,7 +103,7 @@ class SessionTimeouts:
             session.gateway.engine.cancel(session.running)
             if session.backend.ended.is_set():
                 await session.backend.next()  # raises PostgreSQL's last error
-            raise BackendLostError(_timed_out()) from None
+            raise BackendLostError(transaction_timed_out()) from None
         except BackendLostError:
             raise
         except Exception:
@@ -133,9 +133,3 @@ class SessionTimeouts:
         # A failed or ended transaction has restored its own settings.
         if self._session.backend.status == (b"T" if local else b"I"):
             await self._set(name, value, local=local)
-
-
-def _timed_out() -> SluiceError:
-    return SluiceError(
-        SqlState.TRANSACTION_TIMEOUT, "terminating connection due to transaction timeout", severity="FATAL"
-    )

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from planner.syntax.lexer import tokens
+from planner.tree.long_text import holds_word
 
 if TYPE_CHECKING:
     from catalog.model import Table
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from gateway.transaction.ddl_sequences import OwnedSequence
 
 _WORD: Final = re.compile(r"\w+")
+# Characters of texts in which words are looked for: finding those of a longer one stops all other sessions.
+_LENGTH_MAX: Final = 65_536
 # Words of changes that affect objects which they do not name.
 _FAR: Final = tuple(map(frozenset, (("drop", "cascade"), ("owned",), ("privileges",), ("schema",))))
 # First words of changes that may affect tables which they do not name.
@@ -109,17 +112,24 @@ class DeferredChange:
     def names(self, name: str) -> bool:
         """Whether it contains, or may contain, a table's name."""
         return any(table.name == name for table in self.tables) or any(
-            name.lower() in statement.sql.lower() for statement in self.statements
+            holds_word(statement.sql, name.lower()) for statement in self.statements
         )
 
     def mentions(self, names: Iterable[str]) -> bool:
-        """Whether it contains, or may contain, one of these names; they are compared word by word."""
+        """Whether it contains, or may contain, one of these names, which are compared word by word."""
+        if self.is_long:
+            return True
         text = " ".join((*(each.sql for each in self.statements), *(each.name for each in self.tables))).lower()
         words = frozenset(_WORD.findall(text))
         if any(far <= words for far in _FAR):
             return True
         named = [(name.lower(), frozenset(_WORD.findall(name.lower()))) for name in names]
         return any(own <= words if own else name in text for name, own in named)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its text is too long to look for words in it."""
+        return sum(len(each.sql) for each in self.statements) > _LENGTH_MAX
 
     @property
     def is_broad(self) -> bool:

@@ -46,7 +46,7 @@ _RESETTABLE: Final = Statement(
     " AND (context OPERATOR(pg_catalog.=) 'user' OR pg_catalog.has_parameter_privilege(name, 'SET'))"
 )
 # Names in calls of current_setting.
-_OF_USERS: Final = re.compile(r"'([^\W\d][\w$]*(?:\.[^\W\d][\w$]*)+)'")
+_OF_USERS: Final = re.compile(r"'([^\W\d][\w$]*+(?:\.[^\W\d][\w$]*+)++)'")
 
 Settings = MutableMapping[str, str | None]
 

@@ -295,7 +295,7 @@ class DeferredChanges:
 
     async def note_all_settings(self) -> bool:
         """Before RESET ALL; False if its effect on deferred changes is unknown."""
-        if any(change.calls_users for change in self.pending):
+        if any(change.calls_users or change.is_long for change in self.pending):
             return False
         texts = [statement.sql for change in self.pending for statement in change.statements]
         await self._settings.note_all([change.settings for change in self.pending], texts)

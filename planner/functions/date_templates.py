@@ -168,11 +168,15 @@ _TOKEN: Final = re.compile(
 )
 
 
+# Each character makes an expression of Spark's.
+_LENGTH_MAX: Final = 1_000
+
+
 def _tokens(template: str) -> list[tuple[str | None, bool, str]]:
     """Return (word, whether it is shown bare, literal text) one after the other."""
     found, position = [], 0
     while position < len(template):
-        token = _TOKEN.match(template, position)
+        token = None if len(template) > _LENGTH_MAX else _TOKEN.match(template, position)
         if token is None or (token[2] is not None and token[2] not in _KNOWN):
             raise unsupported(f"the template {template!r}")
         position = token.end()

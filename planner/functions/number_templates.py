@@ -19,8 +19,9 @@ from planner.spark import numerics
 from planner.spark.builders import Expression, and_, binary, call, case, cast, integer, is_not_null, raw, string
 from planner.spark.values import Value, null_value
 
-_TEXT: Final = r"[^A-Za-z0-9.,\"\\#+-]*"
-_TEMPLATE: Final = re.compile(rf"(FM|fm)?({_TEXT})([90][90,Gg]*)?(?:([.Dd])([90]*))?({_TEXT})")
+# Nothing that was taken is given back: each part ends where the next begins.
+_TEXT: Final = r"[^A-Za-z0-9.,\"\\#+-]*+"
+_TEMPLATE: Final = re.compile(rf"(FM|fm)?+({_TEXT})([90][90,Gg]*+)?+(?:([.Dd])([90]*+))?+({_TEXT})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class OutputColumn:
     typmod: int
 
 
-_SCAN_NAME: Final = re.compile(r"'(?:[^'\\]|\\.)*'|`([^`]*)`", re.DOTALL)
+_SCAN_NAME: Final = re.compile(r"'[^'\\]*+(?:\\.[^'\\]*+)*+'|`([^`]*+)`", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

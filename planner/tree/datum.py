@@ -44,6 +44,7 @@ from catalog.datatypes import (
     element_type,
 )
 from catalog.errors import SluiceError, SqlState, unsupported
+from planner.tree.long_tokens import unescaped
 
 _EPOCH_DATE: Final = datetime.date(2000, 1, 1)
 _EPOCH: Final = datetime.datetime(2000, 1, 1)  # noqa: DTZ001 - timestamp has no zone
@@ -274,7 +275,7 @@ def read_text(type_oid: int, text: str) -> Any:
 
 
 # An element of array_out's text: quoted, with backslashes before quotes and backslashes, or bare; NULL bare.
-_ARRAY_ITEM: Final = re.compile(r'(?:"((?:[^"\\]|\\.)*)"|([^",{}\\]+))(,|$)', re.DOTALL)
+_ARRAY_ITEM: Final = re.compile(r'(?:"([^"\\]*+(?:\\.[^"\\]*+)*+)"|([^",{}\\]++))(,|$)', re.DOTALL)
 
 
 def _array_items(text: str) -> list[str | None]:
@@ -290,7 +291,7 @@ def _array_items(text: str) -> list[str | None]:
             raise unsupported("an array parameter of several dimensions")
         quoted, bare, _ = found.groups()
         if quoted is not None:
-            items.append(re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
+            items.append(unescaped(quoted))
         else:
             items.append(None if bare == "NULL" else bare)
         place = found.end()

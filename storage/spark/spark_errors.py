@@ -21,7 +21,11 @@ from storage.spark.raise_error import raised_error
 
 _NOT_ANALYSED: Final = ("AnalysisException", "ParseException")
 _CAUSES_MAX: Final = 20
-_CONDITION_TEXT: Final = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] (.*?)(?: SQLSTATE: ([0-9A-Z]{5}))?(?:\n|$)", re.DOTALL)
+_CONDITION_TEXT: Final = re.compile(r"\[([A-Z][A-Z0-9_.]++)\] ([^\n]*+)")
+_SQLSTATE: Final = re.compile(r" SQLSTATE: ([0-9A-Z]{5})$")
+_SQLSTATE_LENGTH: Final = len(" SQLSTATE: 00000")
+# Characters of a message in which Spark's advice is looked for; a longer one is mostly a value.
+_ADVISED_MAX: Final = 65_536
 _ADVICE: Final = re.compile(r"(?<=\.) (Use|Verify|Correct|If|To|Please) .*")
 _STANDARD_SQLSTATE: Final = re.compile(r"[0-9][0-9A-Z]{4}")
 _OUT_OF_MEMORY: Final = "53200"
@@ -45,8 +49,8 @@ _BEYOND_JAVA: Final = frozenset({"java.lang.ArithmeticException", "java.time.Dat
 # The name of the SQL text in question among Spark's parameters.
 _FRAGMENT: Final = "sluice.fragment"
 _TYPE_MARK: Final = re.compile(r"/\* (smallint|integer|bigint) \*/")
-_STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
-_INNERMOST: Final = re.compile(r"\([^()]*\)")
+_STRING: Final = re.compile(r"'[^'\\]*+(?:\\.[^'\\]*+)*+'", re.DOTALL)
+_PARENTHESIS: Final = re.compile(r"([()])")
 
 _Parameters = Mapping[str, str]
 
@@ -81,9 +85,15 @@ def _arithmetic_overflow(parameters: _Parameters) -> str:
 
 
 def _outside_parentheses(text: str) -> str:
-    while (shorter := _INNERMOST.sub("", text)) != text:
-        text = shorter
-    return text
+    parts, opened = list[str](), list[int]()
+    for part in _PARENTHESIS.split(text):
+        if part == ")" and opened:
+            del parts[opened.pop() :]
+            continue
+        if part == "(":
+            opened.append(len(parts))
+        parts.append(part)
+    return "".join(parts)
 
 
 def _unreadable(parameters: _Parameters) -> str:
@@ -212,7 +222,8 @@ def _of_conditions(causes: list[_Cause]) -> SluiceError:
     for cause in reversed(causes):
         match = _CONDITION_TEXT.search(cause.message)
         if match is not None:
-            return _of_condition(match[1], match[3], {}, match[0])
+            told = _SQLSTATE.search(match[2], max(0, len(match[2]) - _SQLSTATE_LENGTH))
+            return _of_condition(match[1], told and told[1], {}, match[0])
     if causes[-1].type in _BEYOND_JAVA:
         refusal = unsupported("a value beyond what Spark computes with")
         refusal.fields["D"] = _first_line(causes[-1].message)
@@ -271,7 +282,12 @@ def _of_condition(name: str, sqlstate: str | None, parameters: Mapping[str, str]
         detail = _first_line(text) if condition.sqlstate == SqlState.DATA_CORRUPTED else None
         return SluiceError(condition.sqlstate, message, detail=detail)
     match = _CONDITION_TEXT.search(text)
-    message = _ADVICE.sub("", _first_line(match[2] if match else text))
+    message = _first_line(text)
+    if match:
+        start = max(0, len(match[2]) - _SQLSTATE_LENGTH)
+        message = _first_line(match[2][:start] + _SQLSTATE.sub("", match[2][start:]))
+    if len(message) <= _ADVISED_MAX:
+        message = _ADVICE.sub("", message)
     known = sqlstate is not None and _STANDARD_SQLSTATE.fullmatch(sqlstate) is not None
     return SluiceError(sqlstate if known and sqlstate else SqlState.INTERNAL_ERROR, message or name)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg
 import pytest
 
@@ -17,6 +19,8 @@ _OWN = (
     "PL/pgSQL function pg_sluice.on_ddl() line 55 at PERFORM"
 )
 _CLIENTS = 'SQL statement "CREATE TABLE t ()\nINHERITS (s)"\nPL/pgSQL function public.f() line 1 at SQL statement'
+# Of this thread; others get the interpreter in between.
+_SECONDS_MAX = 0.3
 _INNER = "PL/pgSQL function public.g() line 2 at RAISE"
 
 
@@ -36,6 +40,19 @@ def test_what_is_left(context: str | None, left: str | None) -> None:
         return ErrorResponse((*_FIELDS, *([("W", text)] if text else []), ("R", "exec_stmt_raise"))).encode()
 
     assert without_own_context(Frame(ErrorResponse.type, error(context))).data == error(left)
+
+
+@pytest.mark.parametrize("filler", ["x", "\n", "\nSQL ", 'SQL statement "', f"\n{_OWN}"])
+def test_megabytes_in_a_statement(filler: str) -> None:
+    """A statement that PostgreSQL's functions build may have any size, and what it says is not ours."""
+    text = filler * (20_000_000 // len(filler))
+    context = f'{_INNER}\nSQL statement "SELECT {text}"\nPL/pgSQL function inline_code_block line 1 at EXECUTE'
+    error = Frame(ErrorResponse.type, ErrorResponse((*_FIELDS, ("W", f"{_OWN}\n{context}"))).encode())
+    began = time.thread_time()
+    left = without_own_context(error)
+    assert time.thread_time() - began < _SECONDS_MAX
+    if _OWN not in filler:
+        assert left.data == ErrorResponse((*_FIELDS, ("W", context))).encode()
 
 
 def test_refusals(gateway: Server, schema: str) -> None:

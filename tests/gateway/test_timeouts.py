@@ -35,6 +35,19 @@ def timed(oracle: Server, gateway: Server) -> Iterator[tuple[Server, Server]]:
         server.psql("-qc", "DROP TABLE timed, changed")
 
 
+@pytest.fixture(scope="module")
+def held(oracle: Server, gateway: Server) -> Iterator[tuple[Server, Server]]:
+    """The two servers, with a table of one row that others lock."""
+    for server in (oracle, gateway):
+        server.psql("-qc", "CREATE TABLE held (n integer)")
+        server.psql("-qc", "INSERT INTO held VALUES (1)")
+        server.psql("-qc", "CREATE INDEX held_n ON held (n)")
+        server.psql("-qc", "CREATE SEQUENCE counted")
+    yield oracle, gateway
+    for server in (oracle, gateway):
+        server.psql("-qc", "DROP TABLE held; DROP SEQUENCE counted")
+
+
 def connected(server: Server, **settings: str) -> psycopg.Connection:
     """A connection with these settings, outside of a transaction block."""
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
@@ -87,6 +100,66 @@ def test_statement_timeout(timed: tuple[Server, Server], statement: str) -> None
 
     told = on_both(timed, tell)
     assert told[1] == told[0] == ("57014", "canceling statement due to statement timeout", False)
+
+
+@pytest.mark.parametrize(
+    ("mode", "statement"),
+    [
+        ("ACCESS SHARE", "DROP TABLE held"),
+        ("ACCESS SHARE", "ALTER TABLE held RENAME TO renamed"),
+        ("ACCESS SHARE", "ALTER TABLE held RENAME COLUMN n TO m"),
+        ("ACCESS SHARE", "ALTER TABLE held ADD COLUMN m integer"),
+        ("ACCESS SHARE", "ALTER TABLE held ALTER COLUMN n TYPE bigint"),
+        ("ACCESS SHARE", "DROP INDEX held_n"),
+        ("ACCESS SHARE", "TRUNCATE held"),
+        ("ACCESS SHARE", "BEGIN; ALTER TABLE held RENAME TO renamed"),
+        ("ACCESS SHARE", "BEGIN; DROP TABLE held"),
+        ("ACCESS SHARE", "CLUSTER held USING held_n"),
+        ("ROW EXCLUSIVE", "CREATE INDEX ON held (n)"),
+        (
+            "ROW EXCLUSIVE",
+            "CREATE TRIGGER suppress BEFORE UPDATE ON held EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+        ),
+    ],
+)
+def test_statement_timeout_of_a_change_that_waits(held: tuple[Server, Server], mode: str, statement: str) -> None:
+    def tell(server: Server) -> tuple[str | None, str | None, bool]:
+        with connected(server) as holding, connected(server, statement_timeout="1000") as connection:
+            holding.execute(f"BEGIN; LOCK TABLE held IN {mode} MODE".encode())
+            begun = time.monotonic()
+            told = ended(connection, statement)
+            assert 0.9 < time.monotonic() - begun < 20
+            connection.execute("ROLLBACK")
+            assert connection.execute("SELECT n FROM held").fetchall() == [(1,)]
+            return told
+
+    told = on_both(held, tell)
+    assert told[1] == told[0] == ("57014", "canceling statement due to statement timeout", False)
+
+
+@pytest.mark.parametrize("statement", ["COMMIT", "SELECT setval('counted', 1)", "DROP TABLE IF EXISTS beside, held"])
+def test_statement_timeout_of_a_block_that_waits(held: tuple[Server, Server], statement: str) -> None:
+    """A change that was made in a block is made once more when the block is settled: another may hold its lock."""
+    _, gateway = held
+    with connected(gateway) as holding, connected(gateway) as connection:
+        connection.execute("BEGIN; ALTER TABLE held RENAME COLUMN n TO m")
+        holding.execute("BEGIN; LOCK TABLE held IN ACCESS SHARE MODE")
+        connection.execute("SET statement_timeout = 1000")
+        begun = time.monotonic()
+        assert ended(connection, statement) == ("57014", "canceling statement due to statement timeout", False)
+        assert 0.9 < time.monotonic() - begun < 20
+        connection.execute("ROLLBACK")
+        assert connection.execute("SELECT n FROM held").fetchall() == [(1,)]
+
+
+def test_transaction_timeout_of_a_change_that_waits(held: tuple[Server, Server]) -> None:
+    def tell(server: Server) -> tuple[str | None, str | None, bool]:
+        with connected(server) as holding, connected(server, transaction_timeout="1000") as connection:
+            holding.execute("BEGIN; LOCK TABLE held IN ACCESS SHARE MODE")
+            return ended(connection, "DROP TABLE held")
+
+    told = on_both(held, tell)
+    assert told[1] == told[0]
 
 
 def test_statement_timeout_of_copy(timed: tuple[Server, Server]) -> None:

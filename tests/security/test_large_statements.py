@@ -21,6 +21,9 @@ from tests.servers import Server
 _WAIT_SECONDS_MAX = 0.3
 _TIMES_MAX = 5
 _ATTEMPTS = 4
+# Megabytes of a context: PostgreSQL itself takes a second to make and to send them.
+_CONTEXT_SECONDS_MAX = 1.5
+_ANSWER_SECONDS_MAX = 8
 _BESIDE_NOTHING = "SELECT FROM pg_sleep(1)"
 
 
@@ -98,6 +101,22 @@ def test_others_do_not_wait(servers: tuple[Server, Server], kind: str) -> None:
             return
         waits.append((waited, usual))
     pytest.fail(f"others waited, with the statement and without it, in seconds: {waits}")
+
+
+def test_others_do_not_wait_for_a_context(gateway: Server) -> None:
+    """A message of a hundred bytes makes a statement of 20 MB, which PostgreSQL puts into the error's context."""
+    sql = "DO $$ BEGIN EXECUTE 'SELECT pg_sluice.stage(NULL) --' || repeat('x', 20000000); END $$"
+    watcher = Watcher(gateway)
+    began = time.monotonic()
+    try:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege) as raised:
+            _answer(gateway, sql)
+    finally:
+        watcher.stop()
+    assert "pg_sluice.stage(NULL)" in str(raised.value.diag.context)
+    assert "function pg_sluice." not in str(raised.value.diag.context)
+    assert watcher.slowest_seconds < _CONTEXT_SECONDS_MAX
+    assert time.monotonic() - began < _ANSWER_SECONDS_MAX
 
 
 @pytest.mark.parametrize("zero", ["0", "-0"])

@@ -12,7 +12,6 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -44,7 +43,7 @@ from gateway.execution.schema.rewrite_in_block import Rewriting
 from gateway.execution.schema.table_rewrite import Reorganisation, recompute
 from gateway.execution.shadow.function_guard import guarding, relay_rows, send_statement
 from gateway.node.sidecar_building import fill
-from gateway.session.cancel_listener import attending, check
+from gateway.session.cancel_listener import attending
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.session.visibility import latest
@@ -250,7 +249,7 @@ class AlterPortal(StatementPortal):
     async def _relay(self, first: Sequence[Statement] = (), then: Sequence[Statement] = ()) -> list[Result]:
         """Let PostgreSQL execute the client's statement between others; return the answers to those after it."""
         backend = self.session.backend
-        _, answers = await patiently_between(backend, self._relay_once, partial(check, self.session), first, then)
+        _, answers = await patiently_between(backend, self._relay_once, first, then)
         return answers
 
     async def _relay_once(self) -> None:

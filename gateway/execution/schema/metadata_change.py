@@ -7,14 +7,12 @@ the tables that exist by then.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.backend.lock_backoff import patiently
 from gateway.execution.constraints.constraint_validation import obligations
 from gateway.execution.schema.deferred_validation import defer, may_defer
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
-from gateway.session.cancel_listener import check
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.visibility import latest
 from gateway.statement.portal import StatementPortal
@@ -64,7 +62,7 @@ class SchemaOnlyPortal(StatementPortal):
 
     async def _patiently(self) -> str:
         """Let PostgreSQL execute it, taking locks in short attempts; return its tag."""
-        return await patiently(self.session.backend, self._relay, partial(check, self.session))
+        return await patiently(self.session.backend, self._relay)
 
     async def _relay(self) -> str:
         self._answers.clear()

@@ -23,7 +23,6 @@ from gateway.backend.shadow_truncate import past_guard
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, lock_tables, may
 from gateway.execution.schema.deferred_validation import MARK, may_defer
-from gateway.session.cancel_listener import check
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.visibility import used
 from gateway.statement.portal import StatementPortal
@@ -61,7 +60,7 @@ class TruncatePortal(StatementPortal):
             run = self.session.backend.run
             await run(TRIAL.begin)
             truncate = partial(self._truncate, locks=not defers)
-            truncated, closure = await patiently(self.session.backend, truncate, partial(check, self.session))
+            truncated, closure = await patiently(self.session.backend, truncate)
             try:
                 for oid in closure:
                     await used(self.session, oid, self.analysis.mark, changing.mark, read=False)
