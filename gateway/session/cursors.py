@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
@@ -22,7 +23,9 @@ from gateway.backend.arrays import number_array, text_array
 from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
+from gateway.session.lake_cursor import Keeping
 from gateway.session.row_versions import ReplacedRows
+from planner.syntax.lexer import quoted
 
 if TYPE_CHECKING:
     from gateway.session.lake_cursor import Cursor
@@ -111,6 +114,23 @@ class Cursors:
             if cursor.declared.holds and not cursor.held and not cursor.failed:
                 with self._session.cancellable(cursor.declared.tag):
                     await cursor.hold()
+                await self._empty(cursor)
+
+    async def _empty(self, cursor: Cursor) -> None:
+        """Give the backend a cursor over nothing in place of one that has been read: it would compute the query once
+        more, over empty shadows, while no session can commit.
+        """
+        declared = cursor.declared
+        binary = "BINARY" if any(column.format for column in declared.columns) else ""
+        scroll = "NO SCROLL" if declared.keeping is Keeping.NONE else "SCROLL"
+        declare = f"DECLARE {quoted(declared.name)} {binary} {scroll} CURSOR WITH HOLD FOR SELECT WHERE false"
+        run = self._session.backend.run
+        *_, made = await run(
+            Statement(f"CLOSE {quoted(declared.name)}"), Statement(declare), self.question(declared.name)
+        )
+        created = made.rows[0][1]
+        assert created is not None
+        cursor.declared = replace(declared, created=int(created))
 
     @property
     def any_open(self) -> bool:
