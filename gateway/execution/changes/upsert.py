@@ -87,7 +87,8 @@ class UpsertPortal(StatementPortal):
             while True:
                 async with self._beside(version.table, functions):
                     outcome = await self._try(version.table, columns, loaded, noting=noting)
-                more = await conflicts(session, version.table, outcome.fresh, loaded)
+                everything = self._needs_all(version.table)
+                more = await conflicts(session, version.table, outcome.fresh, loaded, everything=everything)
                 if more is None:
                     self._check_parts(version, loaded)
                     replaced = await gone(version.table, loaded, outcome.kept)
@@ -198,6 +199,10 @@ class UpsertPortal(StatementPortal):
         """The rows of the table that the statement needs, conflicts or not."""
         return nothing_loaded(version.table)
 
+    def _needs_all(self, table: Table) -> bool:  # noqa: ARG002
+        """Whether the statement reads other rows of its table than those with conflicts."""
+        return False
+
     def _beside(self, table: Table, functions: frozenset[int]) -> AbstractAsyncContextManager[object]:
         """Surrounds the statement: copies rows of other tables that it needs. The functions are those of the table's
         rules.
@@ -274,7 +279,7 @@ class UpsertQueryPortal(UpsertPortal):
 
     async def _loaded(self, version: TableVersion) -> Loaded:
         table = version.table
-        if table.oid not in self._in_place() and not functions_of_users(self.routed.query):
+        if not self._needs_all(table):
             return nothing_loaded(table)
         if not is_small([version]):
             raise unsupported(
@@ -282,6 +287,9 @@ class UpsertQueryPortal(UpsertPortal):
                 hint=f"PostgreSQL carries it out if the table has no more than {SMALL_ROWS} rows.",
             )
         return await asyncio.to_thread(load_all, self.session.gateway.data_path, version)
+
+    def _needs_all(self, table: Table) -> bool:
+        return table.oid in self._in_place() or bool(functions_of_users(self.routed.query))
 
     def _beside(self, table: Table, functions: frozenset[int]) -> AbstractAsyncContextManager[object]:
         in_place = self._in_place()

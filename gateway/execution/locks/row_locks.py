@@ -308,10 +308,15 @@ def changed_meanwhile() -> SluiceError:
     return RowsChangedError()
 
 
-def check_may_look_again(session: SessionContext) -> None:
-    """After concurrent replacement of rows: raise if the statement must not be computed again, because of its
-    isolation level, or because it is part of another statement (which then is).
+def may_look_again(session: SessionContext) -> bool:
+    """Whether a statement may be computed again after concurrent replacement of rows: its isolation level allows it,
+    and it is no part of another statement (which then is).
     """
     transaction = session.transaction
-    if transaction.isolation is not Isolation.READ_COMMITTED or transaction.parts is not None:
+    return transaction.isolation is Isolation.READ_COMMITTED and transaction.parts is None
+
+
+def check_may_look_again(session: SessionContext) -> None:
+    """After concurrent replacement of rows: raise if the statement must not be computed again."""
+    if not may_look_again(session):
         raise changed_meanwhile()
