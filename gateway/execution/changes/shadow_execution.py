@@ -252,7 +252,8 @@ async def conclude(
     every = [column.attnum for column in version.table.columns]
     known = sources if outcome.origins is not None else None
     assigned = every if result.positions and updates else None
-    await changing.wrote(result, version, assigned, sources=known, mixed=deletes)
+    by_key = sources if updates and not deletes else None
+    await changing.wrote(result, version, assigned, sources=known, mixed=deletes, by_key=by_key)
     await portal.pass_on(outcome.answers)
     await changing.finish(outcome.tag)
     portal.session.client.send(CommandComplete(outcome.tag))
