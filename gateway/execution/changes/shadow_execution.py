@@ -109,6 +109,8 @@ async def begin(
         answers = await session.backend.run(*loading)
     if not count:
         return _NO_MARK
+    if not columns:
+        raise unsupported("this statement over rows of generated columns alone")
     may_insert, suspended = answers[-2:]
     rows = loaded.rows.select([column.name for column in columns])
     session.gateway.store.undone_rows.left(table.oid, count)
