@@ -143,7 +143,7 @@ class Changing:
             await self._discard(result, version.table)
             raise
         await self._discard(result, version.table)
-        check_may_look_again(self.session)
+        await check_may_look_again(self.session, version, rows)
         return False
 
     async def _discard(self, result: WriteResult, table: Table) -> None:
