@@ -35,6 +35,7 @@ from gateway.transaction.late_triggers import LateTriggers
 from gateway.transaction.read_only_block import SHOWN, ReadOnlyBlock
 from gateway.transaction.staged_hot_rows import StagedHotRows
 from gateway.transaction.transactional_ddl import DeferredChanges
+from gateway.transaction.unchanged_references import UnchangedReferences
 from gateway.transaction.validation import Validation
 from planner.syntax.statements import Statement as SourceStatement
 from planner.syntax.transaction_commands import TransactionCommand, transaction_command
@@ -91,18 +92,16 @@ class Transaction:
         # Files by their path below the data path, used or not.
         self.written: set[str] = set()
         self._newest = False
-        # Numbers of own files whose rows replace others and inherit their locks
-        # (gateway/execution/locks/row_locks.py).
+        # Numbers of own files whose rows inherit locks (gateway/execution/locks/row_locks.py).
         self.following: set[int] = set()
-        # Statements for the round trip of the next staging, before it.
-        self.with_stage: list[Statement] = []
+        self.with_stage: list[Statement] = []  # for the round trip of the next staging, before it
         self._staged = False
         # Whether some of the files are large enough for sidecars of indexes.
         self._sizable = False
         self._kept: set[str] | None = None
         self.hot_rows = StagedHotRows()
-        # Set while a part of a statement runs.
-        self.parts: Parts | None = None
+        self.parts: Parts | None = None  # set while a part of a statement runs
+        self.unchanged = UnchangedReferences()
         self._read: set[int] = set()
         self._validations: dict[int, list[Validation]] = {}
         self._stagings: Counter[int] = Counter()
@@ -481,6 +480,7 @@ class Transaction:
         self._read.clear()
         self.late.tables.clear()
         self.following.clear()
+        self.unchanged.clear()
         self.with_stage.clear()
         self._validations.clear()
         self._stagings.clear()

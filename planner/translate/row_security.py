@@ -103,10 +103,16 @@ def conditions(change: Node) -> tuple[object, ...]:
 
 
 def with_conditions_of(change: Node, other: Node) -> Node:
-    """Return the change over those rows of its target that the other one sees."""
-    if change.resultRelation != other.resultRelation:
-        raise malformed("a target in another place")
-    return _over(change, _target(other).fields.get("securityQuals"))
+    """Return the change over those rows of its target that the other one sees. Behind a view, targets may be at
+    different places; conditions there name their own place, and raise 0A000.
+    """
+    own, given = _target(change), _target(other)
+    if own.relid != given.relid:
+        raise malformed("another target")
+    conditions_given = given.fields.get("securityQuals")
+    if change.resultRelation != other.resultRelation and (conditions_given or own.fields.get("securityQuals")):
+        raise unsupported("a condition of a policy on the table of this view")
+    return _over(change, conditions_given)
 
 
 def without_conditions(change: Node) -> Node:

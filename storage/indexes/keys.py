@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -166,13 +167,18 @@ def key_chunks(
     *,
     nulls_distinct: bool,
     given: Given | None = None,
+    left_out: Mapping[str, npt.NDArray[np.int64]] = MappingProxyType({}),
 ) -> Iterator[KeyChunk]:
-    """Yield the keys of all live rows of files, some at a time; rows without a key are left out."""
+    """Yield the keys of all live rows of files, some at a time. Rows without a key are left out, and those at the
+    positions `left_out`, by the path of their file.
+    """
     files = LakeFiles(data_path)
     pending: list[KeyChunk] = []
     count = 0
     for each in new:
         deleted = deleted_of(files, table, each)
+        if each.file.path in left_out:
+            deleted = np.concatenate((deleted, left_out[each.file.path]))
         for places, batch in _places(files, table, each.file, columns, given):
             keys = keys_of(columns, batch.columns, nulls_distinct=nulls_distinct)
             wanted = keys.is_valid()

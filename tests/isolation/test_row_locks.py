@@ -111,3 +111,24 @@ def test_explain_of_a_locking_query(gateway: Server, schema: str) -> None:
     gateway.psql("-qc", f"CREATE TABLE {schema}.job (id integer)")
     plan = gateway.query(f"EXPLAIN SELECT id FROM {schema}.job ORDER BY id LIMIT 1 FOR UPDATE")
     assert any("job" in line for [line, *_] in plan)
+
+
+@pytest.mark.parametrize("change", ["UPDATE job SET state = 'mine' WHERE id = 2", "DELETE FROM job WHERE id = 2"])
+@pytest.mark.parametrize(
+    ("other_change", "kind"), [("DELETE FROM job", "delete"), ("UPDATE job SET id = id", "update")]
+)
+def test_the_error_tells_a_deletion_from_an_update(
+    target: Server, jobs: str, change: str, other_change: str, kind: str
+) -> None:
+    options = f"-c search_path={jobs.partition('.')[0]}"
+    with (
+        psycopg.connect(target.url, autocommit=True, options=options) as one,
+        psycopg.connect(target.url, autocommit=True, options=options) as other,
+    ):
+        other.execute(f"DELETE FROM {jobs} WHERE id = 3".encode())
+        one.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        one.execute("SELECT * FROM job")
+        other.execute(f"{other_change} WHERE id IN (1, 2)".encode())
+        other.execute("INSERT INTO job VALUES (7, 'new')")
+        with pytest.raises(psycopg.errors.SerializationFailure, match=f"due to concurrent {kind}"):
+            one.execute(change.encode())

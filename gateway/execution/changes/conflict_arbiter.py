@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.constraints import Key
@@ -17,9 +18,11 @@ from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.execution.changes.shadow_execution import one_array
 from gateway.execution.constraints.expression_keys import columns_of, given_keys
 from gateway.execution.locks.key_claims import CLAIMS_MAX, claim_keys
+from gateway.execution.locks.row_locks import may_look_again
 from gateway.execution.shadow.loaded_rows import Loaded, load, places_of
 from gateway.session.visibility import current
-from storage.indexes.keys import Given, LiveFile, bounds_of, distinct, find, key_chunks, keys_of
+from storage.indexes.keys import Given, LiveFile, bounds_of, deleted_of, distinct, find, key_chunks, keys_of
+from storage.parquet.files import LakeFiles
 from storage.plan import Comparison
 from storage.spark.write import replace_rows
 
@@ -37,8 +40,14 @@ class _Wanted:
     bounds: Sequence[Comparison]
 
 
-async def conflicts(session: SessionContext, table: Table, fresh: pa.Table, loaded: Loaded) -> Loaded | None:
-    """The loaded rows and the lake's rows that have a key of a fresh row; None if there are no further ones."""
+async def conflicts(
+    session: SessionContext, table: Table, fresh: pa.Table, loaded: Loaded, *, everything: bool = False
+) -> Loaded | None:
+    """The loaded rows and the lake's rows that have a key of a fresh row; None if there are no further ones.
+
+    Where a statement may look again, loaded rows that others have replaced or deleted meanwhile are left out; if there
+    are such, a statement that needs `everything` gets all rows of the table as it is now.
+    """
     wanted = [each for each in await _wanted(session, table, fresh) if len(each.keys)]
     claimed = [(each.key.oid, each.keys) for each in wanted if len(each.keys) <= CLAIMS_MAX]
     newest = await claim_keys(session, table, claimed)
@@ -46,7 +55,29 @@ async def conflicts(session: SessionContext, table: Table, fresh: pa.Table, load
         return None
     now = await current(session, table.oid, None, newest=newest)
     given = [await given_keys(session, table, each.key, now.files) for each in wanted]
-    return await asyncio.to_thread(_look, session.gateway.data_path, table, loaded, now.files, wanted, given)
+    path, again = session.gateway.data_path, may_look_again(session)
+    return await asyncio.to_thread(
+        _look, path, table, loaded, now.files, wanted, given, again=again, everything=everything
+    )
+
+
+def _present(data_path: str, table: Table, loaded: Loaded, live: Sequence[LiveFile]) -> npt.NDArray[np.bool_]:
+    """For each loaded row, whether it is still there. Blocking."""
+    files, now = LakeFiles(data_path), {each.file.path: each for each in live}
+    stays = np.ones(len(loaded.positions), np.bool_)
+    for number, file in enumerate(loaded.files):
+        here, present = loaded.file_numbers == number, now.get(file.path)
+        stays &= ~here if present is None else ~(here & np.isin(loaded.positions, deleted_of(files, table, present)))
+    return stays
+
+
+def _every(data_path: str, table: Table, live: Sequence[LiveFile]) -> Loaded:
+    """All rows of these files. Blocking."""
+    files, places = LakeFiles(data_path), [np.empty(0, np.int64)]
+    for number, each in enumerate(live):
+        positions = np.setdiff1d(np.arange(each.file.record_count), deleted_of(files, table, each))
+        places.append(places_of(np.full(len(positions), number), positions))
+    return load(data_path, table, [each.file for each in live], np.concatenate(places))
 
 
 async def _wanted(session: SessionContext, table: Table, fresh: pa.Table) -> list[_Wanted]:
@@ -88,6 +119,9 @@ def _look(  # noqa: PLR0917
     live: Sequence[LiveFile],
     wanted: Sequence[_Wanted],
     given: Sequence[Given | None],
+    *,
+    again: bool,
+    everything: bool,
 ) -> Loaded | None:
     """Blocking."""
     files: list[DataFile] = list(loaded.files)
@@ -105,4 +139,9 @@ def _look(  # noqa: PLR0917
         renumbered = np.array([numbers[live_file.file.path] for live_file in found.files], np.int64)
         places.append(places_of(renumbered[found.file_numbers], found.positions))
     every = np.unique(np.concatenate(places))
-    return None if len(every) == len(places[0]) else load(data_path, table, files, every)
+    if len(every) == len(places[0]):
+        return None
+    stays = _present(data_path, table, loaded, live) if again else np.ones(len(places[0]), np.bool_)
+    if everything and not stays.all():
+        return _every(data_path, table, live)
+    return load(data_path, table, files, np.setdiff1d(every, places[0][~stays]))

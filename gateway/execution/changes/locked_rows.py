@@ -172,6 +172,6 @@ async def _lock(
         kept = places[:, taken]
         by_path = {paths[int(number)]: kept[1][kept[0] == number] for number in np.unique(kept[0])}
         if not await unharmed(session, by_path, version, strength):
-            check_may_look_again(session)
+            await check_may_look_again(session, version, by_path)
             return None
     return locked

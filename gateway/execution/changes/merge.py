@@ -106,6 +106,8 @@ class MergePortal(StatementPortal):
                     await self._propose(*source, reading)
                 loaded = await self._matched(parts, reading, everything=everything)
                 noting = updates and await must_note(session, version.table, deletes=deletes)
+                # A key does not tell a changed row from one that was deleted and inserted again.
+                noting = noting or (updates and deletes and bool(version.table.foreign_keys))
                 given = parts if source is not None else None
                 outcome = await self._merged(given, reading, loaded, in_place, noting=noting)
                 replaced = await gone(version.table, loaded, outcome.kept)

@@ -62,7 +62,7 @@ async def rehearse_locks(
         locked = await lock_positions(session, positions, version, strength, waiting)
         if not await unharmed(session, locked, version, strength):
             chosen.answers.close()
-            check_may_look_again(session)
+            await check_may_look_again(session, version, locked)
             return None
         skipped = {path: np.setdiff1d(each, locked.get(path, each[:0])) for path, each in positions.items()}
         if not any(map(len, skipped.values())):

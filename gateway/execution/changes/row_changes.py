@@ -26,7 +26,8 @@ from gateway.backend.connection import BackendLostError, Result
 from gateway.backend.own_statement import Statement
 from gateway.execution.changes.foreign_key_actions import carry_out
 from gateway.execution.constraints.foreign_key_referenced import Replaced, consequence, referring
-from gateway.execution.constraints.foreign_key_referencing import keep_references
+from gateway.execution.constraints.foreign_key_referencing import checked_of, keep_references
+from gateway.execution.constraints.kept_references import note_unchanged
 from gateway.execution.constraints.unique_check import keep_keys
 from gateway.execution.locks.row_locks import Strength, check_may_look_again, follow_rows, hold_rows
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_tables
@@ -142,7 +143,7 @@ class Changing:
             await self._discard(result, version.table)
             raise
         await self._discard(result, version.table)
-        check_may_look_again(self.session)
+        await check_may_look_again(self.session, version, rows)
         return False
 
     async def _discard(self, result: WriteResult, table: Table) -> None:
@@ -156,11 +157,13 @@ class Changing:
         *,
         sources: pa.Table | None = None,
         mixed: bool = False,
+        by_key: pa.Table | None = None,
     ) -> None:
         """Add what a job wrote on top of a version of the table, after checking its constraints.
 
         `assigned` are the columns that an UPDATE has set. Actions of foreign keys for removed rows are executed;
-        `sources` and `mixed` are those of `Replaced`.
+        `sources` and `mixed` are those of `Replaced`. `by_key` pairs rows by a key, if `sources` does
+        not; it decides about the table's own references alone.
         """
         self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
         if not (result.data_files or result.delete_files):
@@ -168,6 +171,8 @@ class Changing:
         session, table, change = self.session, version.table, row_change(result, version)
         session.cursors.note(table.oid, result)
         await keep_keys(session, table, change, assigned, deferred_now(table.keys, self._modes))
+        pairs = result.sources if sources is None else sources
+        await note_unchanged(session, version, change.data_files, assigned, by_key if pairs is None else pairs)
         await self._note_pending(table, change, assigned)
         foreign_keys = await referring(session, table, assigned) if result.positions else []
         if not foreign_keys and not self._follows:
@@ -177,7 +182,6 @@ class Changing:
             return
         await self._transaction.stage(*self._changes, change)
         self._changes.clear()
-        pairs = result.sources if sources is None else sources
         replaced = Replaced(version, change, result.positions, pairs, assigned is not None, mixed)
         parts = replaced.parts()
         self._events += [partial(self._follow, part, each) for part in parts for each in foreign_keys]
@@ -197,6 +201,7 @@ class Changing:
             session.cursors.note(version.table.oid, result)
             change = replace(row_change(result, version), truncate=each.truncates)
             await keep_keys(session, version.table, change, None, deferred_now(version.table.keys, self._modes))
+            await note_unchanged(session, version, change.data_files, None, each.sources)
             await self._note_pending(version.table, change, None)
             await self._transaction.stage(change)
         for each in written:
@@ -232,7 +237,7 @@ class Changing:
         """Record deferred references of new rows, for a check at COMMIT."""
         if not change.data_files:
             return
-        keys = [each for each in table.foreign_keys if assigned is None or not set(each.attnums).isdisjoint(assigned)]
+        keys = checked_of(self.session, table.foreign_keys, change, assigned)
         await note_pending(self.session, [(oid, table.oid) for oid in deferred_now(keys, self._modes)])
 
     async def _look_up(self, table: Table, change: RowChange, assigned: Collection[int] | None) -> None:

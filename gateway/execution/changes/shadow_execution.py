@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.errors import SluiceError, unsupported
+from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, Table, TableVersion
 from gateway.backend import catalog_calls
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
@@ -28,7 +28,7 @@ from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import STATEMENT, TRIAL
 from gateway.execution.constraints.foreign_key_referenced import follows_rows, referring
-from gateway.execution.locks.row_locks import Strength
+from gateway.execution.locks.row_locks import Strength, changed_meanwhile
 from gateway.execution.shadow.function_guard import changes_beside, count_of, relay_rows, send_messages, send_query
 from gateway.execution.shadow.loaded_rows import Loaded, row_schema
 from gateway.execution.shadow.shadow import (
@@ -64,7 +64,8 @@ _MAY_INSERT: Final = (
     " AND NOT pg_catalog.row_security_active($1::bigint::pg_catalog.oid)"
 )
 _NO_MARK: Final = "-1"
-_INTEGRITY_CLASS: Final = "23"
+_OF_KEYS: Final = (SqlState.UNIQUE_VIOLATION, SqlState.EXCLUSION_VIOLATION)
+_OF_DOMAINS: Final = (SqlState.CHECK_VIOLATION, SqlState.NOT_NULL_VIOLATION)
 _NULL: Final = pa.scalar(b"N", pa.binary())
 _NOTHING: Final = pa.scalar(b"", pa.binary())
 _COLON: Final = pa.scalar(b":", pa.binary())
@@ -108,6 +109,8 @@ async def begin(
         answers = await session.backend.run(*loading)
     if not count:
         return _NO_MARK
+    if not columns:
+        raise unsupported("this statement over rows of generated columns alone")
     may_insert, suspended = answers[-2:]
     rows = loaded.rows.select([column.name for column in columns])
     session.gateway.store.undone_rows.left(table.oid, count)
@@ -118,7 +121,9 @@ async def begin(
             for batch in rows.to_batches():
                 await put_rows(session, table, columns, batch)
     except SluiceError as error:
-        if error.sqlstate[:2] != _INTEGRITY_CLASS:
+        if error.sqlstate in _OF_KEYS:  # rows of several versions
+            raise changed_meanwhile() from error
+        if error.sqlstate not in _OF_DOMAINS:
             raise
         raise unsupported("this statement over rows that a constraint of a domain forbids") from error
     await resume(session, [suspended])
@@ -249,7 +254,8 @@ async def conclude(
     every = [column.attnum for column in version.table.columns]
     known = sources if outcome.origins is not None else None
     assigned = every if result.positions and updates else None
-    await changing.wrote(result, version, assigned, sources=known, mixed=deletes)
+    by_key = sources if updates and not deletes else None
+    await changing.wrote(result, version, assigned, sources=known, mixed=deletes, by_key=by_key)
     await portal.pass_on(outcome.answers)
     await changing.finish(outcome.tag)
     portal.session.client.send(CommandComplete(outcome.tag))

@@ -78,7 +78,7 @@ class _ChangePortal(StatementPortal):
                     noted = None if changed.outcome.origins is None else sources
                 if await changing.claim(result, version, strength_of(version.table, assigned), sources=sources):
                     break
-            await changing.wrote(result, version, assigned, sources=noted)
+            await changing.wrote(result, version, assigned, sources=noted, by_key=sources)
             if tag is not None:
                 await self.pass_on(answers)
             if self.columns is not None and result.returning is not None:

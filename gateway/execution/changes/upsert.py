@@ -62,7 +62,13 @@ if TYPE_CHECKING:
 
 _DO_UPDATE: Final = 2  # OnConflictAction of nodes.h
 # PostgreSQL raises these also when a row missing in the shadow would have caused another outcome.
-_CONDITIONAL: Final = (SqlState.CARDINALITY_VIOLATION, SqlState.UNIQUE_VIOLATION, SqlState.EXCLUSION_VIOLATION)
+_CONDITIONAL: Final = (
+    SqlState.CARDINALITY_VIOLATION,
+    SqlState.UNIQUE_VIOLATION,
+    SqlState.EXCLUSION_VIOLATION,
+    SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,  # no conflict by the other keys, and then a deferrable one
+)
+_ALL_DEFERRED: Final = Statement("SET CONSTRAINTS ALL DEFERRED")
 
 
 class UpsertPortal(StatementPortal):
@@ -87,7 +93,8 @@ class UpsertPortal(StatementPortal):
             while True:
                 async with self._beside(version.table, functions):
                     outcome = await self._try(version.table, columns, loaded, noting=noting)
-                more = await conflicts(session, version.table, outcome.fresh, loaded)
+                everything = self._needs_all(version.table)
+                more = await conflicts(session, version.table, outcome.fresh, loaded, everything=everything)
                 if more is None:
                     self._check_parts(version, loaded)
                     replaced = await gone(version.table, loaded, outcome.kept)
@@ -169,23 +176,40 @@ class UpsertPortal(StatementPortal):
         except SluiceError as error:
             if error.sqlstate not in _CONDITIONAL or session.backend.status != b"E":
                 raise
-            found = await self._candidates(table, columns, loaded)
+            found = await self._candidates(table, columns, loaded, error)
             if await conflicts(session, table, found, loaded) is None:
                 raise
             return Outcome([], "", found, loaded.rows, loaded.rows.slice(0, 0))
 
-    async def _candidates(self, table: Table, columns: Sequence[Column], loaded: Loaded) -> pa.Table:
-        """The rows that the statement would insert without ON CONFLICT."""
+    async def _candidates(
+        self, table: Table, columns: Sequence[Column], loaded: Loaded, error: SluiceError
+    ) -> pa.Table:
+        """The rows that the statement would insert without ON CONFLICT. It has raised the error, which is raised again
+        if they cannot be told.
+        """
         session, binding = self.session, self.binding
+        arbiter, modes = "", list[Statement]()
+        if error.sqlstate == SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE:
+            # PostgreSQL leaves out rows with equal keys by one key that is not deferrable, and checks the others later.
+            key = next((each for each in table.keys if not each.deferrable and not each.exclusion), None)
+            if key is None:
+                raise error
+            arbiter = f" ({', '.join(quoted(table.column(attnum).name) for attnum in key.attnums)})"
+            modes = [_ALL_DEFERRED]
         statement = Statement(
-            f"{self._source(columns)} ON CONFLICT DO NOTHING",
+            f"{self._source(columns)} ON CONFLICT{arbiter} DO NOTHING",
             binding.parameters,
             self.analysis.parameter_types,
             binding.parameter_formats,
         )
         await session.backend.run(*TRIAL.undo)
         mark = await begin(session, table, columns, loaded)
-        _, fresh, *_ = await session.backend.run(statement, shadow_rows(table, made(mark)), *TRIAL.undo)
+        rows = shadow_rows(table, made(mark))
+        try:
+            *_, fresh = await session.backend.run(*modes, statement, rows)
+        except SluiceError as other:
+            raise (error if arbiter else other) from other
+        await session.backend.run(*TRIAL.undo)
         return rows_of(table, fresh.bodies)
 
     async def _propose(self, version: TableVersion, columns: Sequence[Column]) -> None:
@@ -197,6 +221,10 @@ class UpsertPortal(StatementPortal):
     async def _loaded(self, version: TableVersion) -> Loaded:
         """The rows of the table that the statement needs, conflicts or not."""
         return nothing_loaded(version.table)
+
+    def _needs_all(self, table: Table) -> bool:  # noqa: ARG002
+        """Whether the statement reads other rows of its table than those with conflicts."""
+        return False
 
     def _beside(self, table: Table, functions: frozenset[int]) -> AbstractAsyncContextManager[object]:
         """Surrounds the statement: copies rows of other tables that it needs. The functions are those of the table's
@@ -274,7 +302,7 @@ class UpsertQueryPortal(UpsertPortal):
 
     async def _loaded(self, version: TableVersion) -> Loaded:
         table = version.table
-        if table.oid not in self._in_place() and not functions_of_users(self.routed.query):
+        if not self._needs_all(table):
             return nothing_loaded(table)
         if not is_small([version]):
             raise unsupported(
@@ -282,6 +310,9 @@ class UpsertQueryPortal(UpsertPortal):
                 hint=f"PostgreSQL carries it out if the table has no more than {SMALL_ROWS} rows.",
             )
         return await asyncio.to_thread(load_all, self.session.gateway.data_path, version)
+
+    def _needs_all(self, table: Table) -> bool:
+        return table.oid in self._in_place() or bool(functions_of_users(self.routed.query))
 
     def _beside(self, table: Table, functions: frozenset[int]) -> AbstractAsyncContextManager[object]:
         in_place = self._in_place()

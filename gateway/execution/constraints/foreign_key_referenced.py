@@ -137,8 +137,9 @@ async def consequence(
     table = replaced.version.table
     action = foreign_key.on_update if replaced.updated else foreign_key.on_delete
     gone = await asyncio.to_thread(_gone, session.gateway.data_path, replaced, foreign_key)
-    # Only NO ACTION checks whether another row has got the key.
-    if replaced.updated and (action is Action.NO_ACTION or gone.replaced is None):
+    # Only NO ACTION checks whether another row has got the key. A statement without new rows has given it to none.
+    remade = action is Action.NO_ACTION or (replaced.updated and gone.replaced is None)
+    if replaced.change.data_files and remade:
         gone = await _without_present(session, await current(session, table.oid, None), foreign_key, gone)
     if not len(gone.keys):
         return None

@@ -9,7 +9,7 @@ is locked too. Source: PostgreSQL's ri_triggers.c.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,19 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
 
+def checked_of(
+    session: SessionContext, foreign_keys: Sequence[ForeignKey], change: RowChange, assigned: Collection[int] | None
+) -> list[ForeignKey]:
+    """The foreign keys for which rows of the change are to be checked; `assigned` is that of `keep_references`."""
+    unchanged = session.transaction.unchanged
+    return [
+        each
+        for each in foreign_keys
+        if (assigned is None or not set(each.attnums).isdisjoint(assigned))
+        and not unchanged.are_all(change.data_files, each.attnums)
+    ]
+
+
 async def keep_references(
     session: SessionContext,
     table: Table,
@@ -44,13 +57,13 @@ async def keep_references(
     staged: bool = False,
 ) -> None:
     """Raise 23503 if new rows of the change reference missing keys. Rows of a `staged` change that are deleted since
-    do not count.
+    do not count, nor do rows whose references are unchanged (`Transaction.unchanged`).
 
     `assigned` are the columns that the statement has set (None: all); `deferred` are the constraints, by OID, to check
     at COMMIT.
     """
     for foreign_key in table.foreign_keys:
-        if assigned is not None and set(foreign_key.attnums).isdisjoint(assigned):
+        if not checked_of(session, [foreign_key], change, assigned):
             continue
         late, snapshot = foreign_key.oid in deferred, -1
         if not late:
@@ -78,8 +91,9 @@ async def keep_references(
             if kept is None:
                 return
             parent = await current(session, foreign_key.parent, None)
+            left_out = session.transaction.unchanged.of(kept.attnums)
             looked = await asyncio.to_thread(
-                _look_up, session.gateway.data_path, child.table, kept, _own(child), parent
+                _look_up, session.gateway.data_path, child.table, kept, _own(child), parent, left_out
             )
             if looked.missing is not None:
                 raise await _not_present(session, child.table, kept, parent.table, looked.missing)
@@ -113,7 +127,7 @@ async def refuse_missing(session: SessionContext, table: Table, added: RowChange
     new = _of(now, added)
     for foreign_key in table.foreign_keys:
         parent = now if foreign_key.parent == table.oid else await current(session, foreign_key.parent, None)
-        looked = await asyncio.to_thread(_look_up, session.gateway.data_path, table, foreign_key, new, parent)
+        looked = await asyncio.to_thread(_look_up, session.gateway.data_path, table, foreign_key, new, parent, {})
         if looked.missing is not None:
             raise await _not_present(session, table, foreign_key, parent.table, looked.missing)
 
@@ -139,10 +153,10 @@ async def _hold(
     """
     transaction, data_path = session.transaction, session.gateway.data_path
     parent = await current(session, foreign_key.parent, pending, at=await transaction.visible_snapshot(()))
-    held = np.empty((2, 0), np.int64)
+    held, left_out = np.empty((2, 0), np.int64), transaction.unchanged.of(foreign_key.attnums)
     again = False
     while True:
-        looked = await asyncio.to_thread(_look_up, data_path, table, foreign_key, new, parent)
+        looked = await asyncio.to_thread(_look_up, data_path, table, foreign_key, new, parent, left_out)
         if looked.missing is not None:
             if again and transaction.isolation is not Isolation.READ_COMMITTED:
                 raise changed_meanwhile()
@@ -167,14 +181,19 @@ class _Looked:
     keys: pa.Array
 
 
-def _look_up(
-    data_path: str, table: Table, foreign_key: ForeignKey, new: Sequence[LiveFile], parent: Current
+def _look_up(  # noqa: PLR0917
+    data_path: str,
+    table: Table,
+    foreign_key: ForeignKey,
+    new: Sequence[LiveFile],
+    parent: Current,
+    left_out: Mapping[str, npt.NDArray[np.int64]],
 ) -> _Looked:
     """Blocking."""
     columns = [table.column(attnum) for attnum in foreign_key.attnums]
     parents = [parent.table.column(attnum) for attnum in foreign_key.parent_attnums]
     rows, keys = np.empty((2, 0), np.int64), pa.array([], pa.binary())
-    for chunk in key_chunks(data_path, table, new, columns, nulls_distinct=True):
+    for chunk in key_chunks(data_path, table, new, columns, nulls_distinct=True, left_out=left_out):
         values, places = distinct(chunk.keys)
         bounds = bounds_of(columns, parents, chunk.columns.columns)
         found = find(data_path, parent.table, parents, parent.files, values, bounds)

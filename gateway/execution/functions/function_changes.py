@@ -87,7 +87,7 @@ async def _lock(session: SessionContext, taken: Taken, loaded: Loaded) -> bool:
     rows = await chosen_positions(taken.version.table, loaded, taken.locked)
     if await hold_rows(session, rows, taken.version, Strength.UPDATE):
         return True
-    check_may_look_again(session)
+    await check_may_look_again(session, taken.version, rows)
     return False
 
 

@@ -6,6 +6,7 @@ sessions, but an updated row keeps its predecessor's key locks.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from hashlib import blake2b
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 
 from catalog.constraints import ForeignKey
 from catalog.datatypes import BYTEA
+from catalog.delete_history import deletions_of
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table, TableVersion
 from gateway.backend import catalog_calls
@@ -26,12 +28,16 @@ from gateway.session.newest_versions import NewestVersions, newest_of
 from gateway.transaction.isolation_level import Isolation
 from gateway.transaction.transaction import Transaction
 from gateway.values.binary import bigint_array, binary_array
+from storage.parquet.files import LakeFiles
+from storage.parquet.positions import deleted_positions
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
 # A statement that locks more rows than this locks the table's rows as a whole.
 ROWS_MAX: Final = 10_000
+# In longer histories of deletions nobody looks for the kind of a change.
+_HISTORY_MAX: Final = 256
 # An integer[] in PostgreSQL's binary form: a header of five words (dimensions, nulls, type, size, lower bound), then
 # each element after its length.
 _HEAD_WORDS: Final = 5
@@ -297,10 +303,11 @@ async def untouched(
 
 
 class RowsChangedError(SluiceError):
-    """Another transaction has replaced rows since the statement saw them."""
+    """Another transaction has replaced rows since the statement saw them, or `deleted` them."""
 
-    def __init__(self) -> None:
-        super().__init__(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+    def __init__(self, *, deleted: bool = False) -> None:
+        what = "delete" if deleted else "update"
+        super().__init__(SqlState.SERIALIZATION_FAILURE, f"could not serialize access due to concurrent {what}")
 
 
 def changed_meanwhile() -> SluiceError:
@@ -308,10 +315,35 @@ def changed_meanwhile() -> SluiceError:
     return RowsChangedError()
 
 
-def check_may_look_again(session: SessionContext) -> None:
-    """After concurrent replacement of rows: raise if the statement must not be computed again, because of its
-    isolation level, or because it is part of another statement (which then is).
+def may_look_again(session: SessionContext) -> bool:
+    """Whether a statement may be computed again after concurrent replacement of rows: its isolation level allows it,
+    and it is no part of another statement (which then is).
     """
     transaction = session.transaction
-    if transaction.isolation is not Isolation.READ_COMMITTED or transaction.parts is not None:
-        raise changed_meanwhile()
+    return transaction.isolation is Isolation.READ_COMMITTED and transaction.parts is None
+
+
+async def check_may_look_again(session: SessionContext, version: TableVersion, rows: Rows) -> None:
+    """After concurrent replacement of some of these rows of `version`: raise if the statement must not be computed
+    again.
+    """
+    if not may_look_again(session):
+        raise RowsChangedError(deleted=await _only_deleted(session, version.table, rows))
+
+
+async def _only_deleted(session: SessionContext, table: Table, rows: Rows) -> bool:
+    """Whether the transactions that have removed some of these rows have added none to the table."""
+    files = LakeFiles(session.gateway.data_path)
+    for path, positions in rows.items():
+        found, left = await deletions_of(session.gateway.store, table, path), positions
+        if found is None:
+            continue
+        if not found.live or len(found.files) > _HISTORY_MAX:
+            return False
+        for deletes, adds in found.files:  # each file includes the positions of the one before
+            deleted = await asyncio.to_thread(deleted_positions, files, table.path, deletes)
+            gone = np.isin(left, deleted)
+            if adds and gone.any():
+                return False
+            left = left[~gone]
+    return True

@@ -26,5 +26,13 @@ SELECT * FROM n;
 ALTER TABLE n DROP c;
 ALTER TABLE n ADD d serial;
 SELECT * FROM n ORDER BY d;
+-- nor do rows of generated columns alone have columns to be given
+CREATE TABLE g (a int GENERATED ALWAYS AS (5) STORED);
+INSERT INTO g DEFAULT VALUES;
+INSERT INTO g DEFAULT VALUES;
+SELECT * FROM g;
+DELETE FROM g WHERE a = 6;
+DELETE FROM g RETURNING *;
+SELECT * FROM g;
 SET client_min_messages = error;
 DROP SCHEMA no_columns CASCADE;

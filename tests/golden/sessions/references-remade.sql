@@ -1,0 +1,34 @@
+-- A statement that deletes a referenced key and inserts it again leaves the references as they are.
+CREATE SCHEMA references_remade;
+SET search_path = references_remade;
+CREATE TABLE p (id int PRIMARY KEY, v text);
+CREATE TABLE c (id int, p int REFERENCES p);
+INSERT INTO p VALUES (1, 'a'), (2, 'b');
+INSERT INTO c VALUES (10, 1), (20, 2);
+MERGE INTO p USING (VALUES (1), (3)) s (i) ON p.id = s.i WHEN MATCHED THEN DELETE
+WHEN NOT MATCHED THEN INSERT VALUES (1, 'new');
+SELECT * FROM p ORDER BY id;
+MERGE INTO p USING (VALUES (1), (2), (4)) s (i) ON p.id = s.i WHEN MATCHED THEN DELETE
+WHEN NOT MATCHED THEN INSERT VALUES (1, 'newer');
+MERGE INTO p USING (VALUES (1), (2), (4)) s (i) ON p.id = s.i WHEN MATCHED AND p.id = 1 THEN DELETE
+WHEN MATCHED THEN UPDATE SET v = 'changed' WHEN NOT MATCHED THEN INSERT VALUES (1, 'newer');
+SELECT * FROM p ORDER BY id;
+WITH gone AS (DELETE FROM p WHERE id = 1 RETURNING id) INSERT INTO p SELECT id, 'by WITH' FROM gone;
+DELETE FROM p WHERE id = 1;
+BEGIN;
+MERGE INTO p USING (VALUES (1), (3)) s (i) ON p.id = s.i WHEN MATCHED THEN DELETE
+WHEN NOT MATCHED THEN INSERT VALUES (1, 'in a block');
+COMMIT;
+SELECT * FROM p ORDER BY id;
+CREATE TABLE r (id int REFERENCES p ON DELETE RESTRICT);
+INSERT INTO r VALUES (2);
+MERGE INTO p USING (VALUES (2), (3)) s (i) ON p.id = s.i WHEN MATCHED THEN DELETE
+WHEN NOT MATCHED THEN INSERT VALUES (2, 'restricted');
+CREATE TABLE d (id int REFERENCES p ON DELETE CASCADE);
+INSERT INTO d VALUES (1);
+MERGE INTO p USING (VALUES (1), (3)) s (i) ON p.id = s.i WHEN MATCHED THEN DELETE
+WHEN NOT MATCHED THEN INSERT VALUES (1, 'cascaded');
+SELECT * FROM d;
+SELECT * FROM p ORDER BY id;
+SET client_min_messages = error;
+DROP SCHEMA references_remade CASCADE;
