@@ -334,8 +334,9 @@ BEGIN
                 WHERE r.relid = pg_sluice.relation_named(o.address_names[1]::name, o.address_names[2]::name);
         ELSIF o.object_type = 'index' THEN
             INSERT INTO pg_sluice.dirty SELECT x.relid, NULL FROM pg_sluice.lake_index x WHERE x.index_oid = o.objid;
-        ELSIF o.classid = 'pg_type'::regclass THEN
+        ELSIF o.classid = 'pg_type'::regclass AND EXISTS (SELECT FROM pg_sluice.user_type WHERE type_oid = o.objid) THEN
             DELETE FROM pg_sluice.enum_label WHERE type_oid = o.objid;
+            DELETE FROM pg_sluice.user_type WHERE type_oid = o.objid;
         ELSIF o.object_type = 'trigger' THEN
             PERFORM pg_sluice.disown_guard(o.address_names[3], r.relid)
             FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid

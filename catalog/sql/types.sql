@@ -15,6 +15,11 @@ CREATE INDEX enum_label_type ON pg_sluice.enum_label (type_oid);
 -- The last known constraints of domains, and whether they were valid.
 CREATE TABLE pg_sluice.domain_constraint (constraint_oid oid PRIMARY KEY, validated boolean NOT NULL);
 
+-- The enumerations and domains of users, for locks until COMMIT: weak ones of those who make columns of them, strong ones
+-- of those who rename a label or add a constraint. So nobody waits who does not use the type.
+CREATE TABLE pg_sluice.user_type (type_oid oid PRIMARY KEY);
+INSERT INTO pg_sluice.user_type SELECT oid FROM pg_catalog.pg_type WHERE typtype IN ('d', 'e') AND oid >= 16384;
+
 
 -- The stored form of a type. For a domain it is the base type. For an array of an enumeration or of domains it is an
 -- array of texts, or of the domains' base type. For a carried type it is "any", with the typmod 1 if equal values have
@@ -204,9 +209,26 @@ BEGIN
 END $$;
 
 
+-- Their rows; those of types that are older than the lake, or came with an extension, may be missing.
+CREATE FUNCTION pg_sluice.note_user_types(of_type oid) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO pg_sluice.user_type
+        SELECT t.oid FROM pg_sluice.made_of(of_type) m JOIN pg_type t ON t.oid = m
+        WHERE t.typtype IN ('d', 'e') AND t.oid >= 16384
+            AND NOT EXISTS (SELECT FROM pg_sluice.user_type u WHERE u.type_oid = t.oid) ON CONFLICT DO NOTHING
+$$;
+
+-- Until COMMIT nobody renames a label or adds a constraint of the enumerations and domains that a type is made of: it
+-- would not see the columns that the transaction makes.
+CREATE FUNCTION pg_sluice.hold_types(of_type oid) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_sluice.note_user_types(of_type);
+    SELECT FROM pg_sluice.user_type u WHERE u.type_oid IN (SELECT pg_sluice.made_of(of_type))
+        ORDER BY u.type_oid FOR KEY SHARE;
+$$;
+
 -- A column of a lake table has got this type. Its labels and constraints are known since its creation, unless it is
 -- older than the lake. Other sessions that create a column of the same type meanwhile do not wait.
 CREATE FUNCTION pg_sluice.note_type(of_type oid) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_sluice.hold_types(of_type);
     INSERT INTO pg_sluice.enum_label
         SELECT e.oid, e.enumtypid, e.enumlabel, NULL, false FROM pg_enum e
         WHERE e.enumtypid = (SELECT k.type_oid FROM pg_sluice.kept_type(of_type, -1) k)
@@ -245,6 +267,7 @@ CREATE FUNCTION pg_sluice.write_type_anew(of_type oid) RETURNS void LANGUAGE plp
 DECLARE
     shadow oid;
 BEGIN
+    PERFORM pg_sluice.hold_types(of_type);
     FOR shadow IN
         SELECT DISTINCT r.relid FROM pg_sluice.relation r JOIN pg_attribute a ON a.attrelid = r.relid
         WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384 AND of_type IN (SELECT pg_sluice.made_of(a.atttypid))
@@ -322,11 +345,12 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     made boolean := command_tag = 'CREATE TYPE'; added bigint;
 BEGIN
+    PERFORM pg_sluice.note_user_types(of_type);
     IF EXISTS (SELECT FROM pg_enum e JOIN pg_sluice.enum_label l ON l.label_oid = e.oid
                WHERE e.enumtypid = of_type AND l.label <> e.enumlabel) THEN
         -- A session that has created a column of the type, and not committed yet, holds a weaker lock since
-        -- (`note_type`).
-        LOCK TABLE pg_sluice.enum_label IN SHARE ROW EXCLUSIVE MODE;
+        -- (`hold_types`).
+        PERFORM FROM pg_sluice.user_type WHERE type_oid = of_type FOR UPDATE;
         PERFORM pg_sluice.write_type_anew(of_type);
         UPDATE pg_sluice.enum_label l SET label = e.enumlabel FROM pg_enum e
             WHERE e.oid = l.label_oid AND e.enumtypid = of_type;
@@ -341,7 +365,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_constraint k LEFT JOIN pg_sluice.domain_constraint d ON d.constraint_oid = k.oid
                WHERE k.contypid = of_type AND (d.validated IS NULL OR d.validated <> k.convalidated)) THEN
         IF command_tag = 'ALTER DOMAIN' THEN
-            LOCK TABLE pg_sluice.domain_constraint IN SHARE ROW EXCLUSIVE MODE;
+            PERFORM FROM pg_sluice.user_type WHERE type_oid = of_type FOR UPDATE;
         END IF;
         -- A table without rows may have got some by COMMIT.
         INSERT INTO pg_sluice.obligation
