@@ -10,8 +10,10 @@ A killed gateway may leave parts of an upload that never became an object. Only 
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +77,7 @@ class ObjectStore:
             connect_timeout=_CONNECT_SECONDS,
             request_timeout=_SILENT_SECONDS,
         )
-        self.copies = LocalCopies(settings.copies or Path(tempfile.mkdtemp("sluice-copies")), settings.copies_bytes_max)
+        self.copies = LocalCopies(settings.copies or _temporary_folder(), settings.copies_bytes_max)
 
     def check(self) -> None:
         """Raise 58030 if the bucket cannot be reached, or is not there."""
@@ -195,6 +197,13 @@ def duckdb_secret(settings: StoreSettings) -> str:
         region = settings.region.replace("'", "''")
         words = [*words, f"REGION '{region}'"]
     return f"CREATE SECRET lake ({', '.join(words)});"
+
+
+def _temporary_folder() -> Path:
+    """Return a new folder that goes when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="sluice-copies-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _bucket_and_prefix(url: str) -> str:

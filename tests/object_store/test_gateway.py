@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,9 +29,15 @@ def schema(stored: GatewayProcess, healthy: S3Server) -> Iterator[str]:
 
 def check(process: GatewayProcess, s3: S3Server) -> str:
     """What `sluice check` prints, sidecars that are not made yet left out."""
+    before = _temporary_copies()
     checked = run_sluice("check", "--data-dir", str(process.data_dir), *store_options(s3))
     assert not checked.stderr, checked.stderr
+    assert _temporary_copies() <= before, "its copies go with it"
     return "\n".join(line for line in checked.stdout.splitlines()[:-1] if "lacks a sidecar" not in line)
+
+
+def _temporary_copies() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("sluice-copies-*"))
 
 
 def witness(process: GatewayProcess, s3: S3Server, sql: str) -> list[tuple[object, ...]]:
