@@ -383,6 +383,17 @@ BEGIN
     END IF;
 END $$;
 
+-- PostgreSQL computes cursors WITH HOLD behind all triggers, while `publish` holds `head`. Those of lake tables the gateway
+-- has read before: the backend has cursors over nothing in their place (gateway/session/cursors.py).
+CREATE FUNCTION pg_sluice.refuse_held() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_cursor() c WHERE c.is_holdable AND c.creation_time >= transaction_timestamp()
+               AND c.statement !~ '^DECLARE "([^"]|"")*" +(BINARY +)?(NO )?SCROLL CURSOR WITH HOLD FOR SELECT WHERE false$') THEN
+        PERFORM pg_sluice.refuse('COMMIT of changed lake tables beside a cursor WITH HOLD over other relations',
+                                 'Declare it in a block that changes no lake table.');
+    END IF;
+END $$;
+
 CREATE FUNCTION pg_sluice.publish() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -393,6 +404,7 @@ BEGIN
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
     PERFORM pg_sluice.refuse_early(context);
+    PERFORM pg_sluice.refuse_held();
     PERFORM pg_sluice.lock_changed();
     PERFORM pg_sluice.refuse_unmet();
     PERFORM pg_sluice.await_settled();

@@ -159,15 +159,6 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Whether COMMIT will publish and, while no other session can, fill cursors WITH HOLD that are not the lake's (`own`):
--- PostgreSQL executes their queries after all triggers. `changes` says that there are some which are not staged yet.
-CREATE FUNCTION pg_sluice.holds_up(own text[], changes boolean) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM pg_cursor() c WHERE c.is_holdable AND c.creation_time >= transaction_timestamp()
-                   AND c.name <> ALL (own))
-        AND (changes OR EXISTS (SELECT FROM pg_sluice.staged) OR EXISTS (SELECT FROM pg_sluice.dirty))
-$$;
-
 -- Let the client's role delete what is in a shadow, by `pg_sluice.emptied_OID_PID`, until `end_emptying`.
 CREATE FUNCTION pg_sluice.begin_emptying(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -270,7 +261,9 @@ DECLARE
     forced boolean := (SELECT c.relrowsecurity AND c.relforcerowsecurity FROM pg_class c WHERE c.oid = shadow);
 BEGIN
     PERFORM pg_sluice.authorize('put_as_owner ' || shadow);
-    IF pg_my_temp_schema() <> 0 AND pg_sluice.runs_users_code(shadow) AND pg_sluice.has_temporary() THEN
+    IF pg_my_temp_schema() <> 0 AND pg_sluice.runs_users_code(shadow) AND pg_sluice.has_temporary()
+        AND NOT pg_has_role(coalesce(nullif(pg_sluice.backend_setting('role'), 'none'), session_user),
+                            (SELECT c.relowner FROM pg_class c WHERE c.oid = shadow), 'MEMBER') THEN
         PERFORM pg_sluice.refuse('checking rows as a table''s owner beside temporary objects',
                                  'Drop the temporary objects of the session, or let the role INSERT into the table.');
     END IF;

@@ -25,7 +25,7 @@ BEGIN
     INSERT INTO pg_depend VALUES ('pg_class'::regclass, made, 0, 'pg_class'::regclass, shadow, 0, 'a');
 END $$;
 
--- Let a role delete the rows of a shadow for the gateway, by a view of this backend's, as which nothing is evaluated.
+-- Let a role delete the rows of a shadow for the gateway, by a view of this backend's. Nothing is evaluated as its owner.
 CREATE FUNCTION pg_sluice.open_emptying(shadow oid, deleting name) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET event_triggers = off AS $$
 DECLARE

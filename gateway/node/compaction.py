@@ -18,7 +18,8 @@ from catalog.maintenance.compaction import InLine, TurnLostError
 from gateway.node.unresolved_commit import remove_unresolved
 from storage.maintenance.carried_deletions import carried_deletions
 from storage.maintenance.compaction import Policy, due, merged
-from storage.maintenance.sorted_files import ORDER_ROWS_MAX, sorting, source_order
+from storage.maintenance.sorted_files import sorting, source_order, tells_order
+from storage.parquet.file_syncs import file_syncs
 from storage.parquet.parquet_writer import FILE_BYTES
 
 if TYPE_CHECKING:
@@ -93,16 +94,18 @@ class Compaction:
         self._file_bytes = policy.file_bytes
         done, result = set[str](), Compacted()
         for _ in range(_ROUNDS_MAX):
-            result.gave_way = None
+            before, result.gave_way = result.gave_way, None
             reading = self._gateway.store.readers.begin()
             try:
                 version = (await self._gateway.store.versions([relid])).get(relid)
                 if version is None:
                     break  # the table was dropped
-                groups = [group for group in due(version, policy) if not done.issuperset(file.path for file in group)]
+                groups = await asyncio.to_thread(due, version, policy)
+                groups = [group for group in groups if not done.issuperset(file.path for file in group)]
+                result.gave_way = None if groups else before
                 write = self._sort if version.table.sort_key else self._merge
                 for group in groups:
-                    known = write == self._merge or sum(file.live_count for file in group) <= ORDER_ROWS_MAX
+                    known = write == self._merge or tells_order(group)
                     await self.replace(version, group, write, result, in_order=known)
                     done.update(file.path for file in group)
             finally:
@@ -157,6 +160,7 @@ class Compaction:
             return [now[file.path] for file in old if file.path in now], deletions
 
         try:
+            await file_syncs.done(paths)
             why = await self._publish(version, old, new, settle if in_order else None)
         except TurnLostError:
             self._gateway.later(remove_unresolved(self._gateway, paths | carried, self._turn.backend))
@@ -197,7 +201,8 @@ class Compaction:
         insert = sorting(version, old, self._file_bytes)
         result = await self._gateway.engine.insert(insert, f"compaction-{version.table.oid}")
         sources = result.returning
-        assert sources is not None
+        if sources is None:
+            return result.data_files, None
         known: list[npt.NDArray[np.int64]] = []
 
         def order() -> npt.NDArray[np.int64]:

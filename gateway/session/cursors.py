@@ -1,7 +1,8 @@
 """A session's cursors over the lake, declared by SQL or bound as named portals.
 
 The backend has each cursor too, made by the client's statement over the empty shadows. So names, options, duplicates,
-savepoints, CLOSE, the transaction's end and `pg_cursors` are PostgreSQL's. Each use asks the backend whether the
+savepoints, CLOSE, the transaction's end and `pg_cursors` are PostgreSQL's. Before COMMIT a cursor WITH HOLD is read,
+and the backend gets one over nothing in its place, which `pg_cursors` shows. Each use asks the backend whether the
 cursor is still the declared one. The gateway has the rows: FETCH, MOVE and the protocol's Execute never reach the
 backend. A function could still fetch from the backend's empty cursor. The function guard
 (`gateway.execution.shadow.function_guard`) detects this while the cursor still has scans to count; otherwise the
@@ -19,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
-from gateway.backend.arrays import number_array, text_array
+from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
@@ -41,7 +42,6 @@ _NAMES: Final = (
 _ALIVE: Final = (
     f"SELECT name, {CREATED} FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[])"
 )
-_HOLDS_UP: Final = "SELECT pg_sluice.holds_up($1, $2)"
 
 
 class Cursors:
@@ -51,8 +51,6 @@ class Cursors:
         self._session = session
         self._open: dict[str, Cursor] = {}
         self._read_unseen = False
-        # A cursor WITH HOLD was declared, once in the session: it may be over no lake table.
-        self.relayed_hold = False
         self.replaced = ReplacedRows()
         # Backend cursors that functions have opened, by name and creation time, with the shadows that were filled
         # then.
@@ -96,29 +94,21 @@ class Cursors:
             [alive] = await self._session.backend.run(self.question(*self._open))
             await self._forget_dead(list(self._open), alive)
 
-    async def hold(self, *, changes: bool) -> None:
-        """Before COMMIT: read the remaining rows of cursors WITH HOLD; `changes`: it will publish some.
-
-        0A000 if PostgreSQL would compute others while no session can commit.
-        """
-        if self.relayed_hold and self._session.backend.status == b"T":
-            own = text_array(self._open)
-            [held] = await self._session.backend.run(Statement(_HOLDS_UP, (own, str(changes))))
-            if held.rows[0][0] == b"t":
-                hint = "Declare it in a block that changes no lake table."
-                raise unsupported("COMMIT beside a cursor WITH HOLD over other relations", hint=hint)
+    async def hold(self) -> None:
+        """Before COMMIT: read the remaining rows of cursors WITH HOLD."""
         if not any(cursor.declared.holds and not cursor.held for cursor in self._open.values()):
             return
         await self.look()
         for cursor in self._open.values():
-            if cursor.declared.holds and not cursor.held and not cursor.failed:
-                with self._session.cancellable(cursor.declared.tag):
-                    await cursor.hold()
+            if cursor.declared.holds and not cursor.held:
+                if not cursor.failed:
+                    with self._session.cancellable(cursor.declared.tag):
+                        await cursor.hold()
                 await self._empty(cursor)
 
     async def _empty(self, cursor: Cursor) -> None:
-        """Give the backend a cursor over nothing in place of one that has been read: it would compute the query once
-        more, over empty shadows, while no session can commit.
+        """Give the backend a cursor over nothing in place of one that has been read, or failed: it would compute the
+        query once more, over empty shadows, while no session can commit. `refuse_held` in publish.sql knows its text.
         """
         declared = cursor.declared
         binary = "BINARY" if any(column.format for column in declared.columns) else ""

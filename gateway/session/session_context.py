@@ -40,7 +40,6 @@ from gateway.wire.messages.backend import (
 from gateway.wire.messages.copy import CopyInResponse
 from gateway.wire.messages.layout import Message
 from gateway.wire.states import Machine, State
-from planner.syntax.cursor_declaration import holds
 from planner.syntax.statements import Statement
 
 # Characters of a statement's text that Spark's UI shows.
@@ -124,10 +123,8 @@ class SessionContext:
 
     def note_names(self, statements: Sequence[Statement], *, later: bool = False) -> None:
         """Before statements are relayed: note those that add or remove names of prepared statements, at once or
-        `later`, whenever a client executes them; and those that declare cursors WITH HOLD.
+        `later`, whenever a client executes them.
         """
-        if any(statement.first_word == "declare" and holds(statement) for statement in statements):
-            self.cursors.relayed_hold = True
         if any(statement.first_word in {"prepare", "deallocate", "discard"} for statement in statements):
             self.namings += 1
             self.renames_later = self.renames_later or later

@@ -80,7 +80,7 @@ class Transaction:
     a level above READ COMMITTED, from its first read on.
     """
 
-    def __init__(self, gateway: GatewayContext, backend: Backend, hold: Callable[..., Awaitable[None]]) -> None:
+    def __init__(self, gateway: GatewayContext, backend: Backend, hold: Callable[[], Awaitable[None]]) -> None:
         """`hold` (`Cursors.hold`) is called before each commit, and may raise to prevent it."""
         self._gateway = gateway
         self._backend = backend
@@ -258,7 +258,7 @@ class Transaction:
 
         No other transaction publishes to these tables until then.
         """
-        await self._hold(changes=bool(self.written or self._staged or self._validations or changes))
+        await self._hold()
         await self.deferred.settle()
         changes = await self.late.fire_all(self.stage, changes)
         if not (self.written or self._staged or self._validations or changes):

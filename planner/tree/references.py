@@ -13,13 +13,14 @@ _RTE_SUBQUERY: Final = 1
 _RTE_CTE: Final = 6
 # The offset of RTEPermissionInfo's attribute numbers (FirstLowInvalidHeapAttributeNumber).
 _ATTRIBUTE_OFFSET: Final = 7
-# PostgreSQL's own functions that run SQL which is not in the tree: given as text, or that of a cursor.
+# PostgreSQL's own functions that run SQL which is not in the tree: given as text, that of a cursor, or of a domain's
+# CHECK.
 RUNS_SQL: Final = frozenset(
     {
         "ts_stat", "ts_rewrite", "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml",
         "cursor_to_xmlschema", "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",
         "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml", "database_to_xmlschema",
-        "database_to_xml_and_xmlschema",
+        "database_to_xml_and_xmlschema", "pg_input_is_valid", "pg_input_error_info",
     }
 )  # fmt: skip
 _FUNCTION_FIELDS: Final = ("funcid", "opfuncid", "aggfnoid", "winfnoid")

@@ -202,7 +202,7 @@ def _positions(
         return None
     try:
         of = expected("", sidecar.file)
-        with files.held([of]):
+        with files.copied(of):
             fragment = _fragment(files, of)
             chosen = fragment if coarse is None else fragment.subset(filter=coarse)
             if sum(group.num_rows for group in chosen.row_groups) > max(FOUND_MAX, sidecar.file.record_count // 4):

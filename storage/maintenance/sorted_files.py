@@ -112,15 +112,22 @@ def _bounds(column: Column, file: DataFile) -> tuple[Any, Any] | None:
     return (low.encode(), high.encode()) if isinstance(low, str) and isinstance(high, str) else (low, high)
 
 
+def tells_order(files: Sequence[DataFile]) -> bool:
+    """Whether it is told of the new rows of these files which ones they come from: where they are not too many."""
+    return sum(file.live_count for file in files) <= ORDER_ROWS_MAX
+
+
 def sorting(version: TableVersion, files: Sequence[DataFile], file_bytes: int) -> RunnableInsert:
     """Return the writing of the files' live rows in the order of the sort key.
 
-    It returns, for each new row, the file and the position from which it comes.
+    If it `tells_order`, it returns, for each new row, the file and the position from which it comes.
     """
     table = version.table
     columns = tuple(column.attnum for column in table.columns)
-    scan = BoundScan(Scan("kept", table.oid, columns, needs_position=True), replace(version, files=tuple(files)))
-    listed = ", ".join((*map(column_name, columns), FILE_COLUMN, POSITION_COLUMN))
+    told = tells_order(files)
+    scan = BoundScan(Scan("kept", table.oid, columns, needs_position=told), replace(version, files=tuple(files)))
+    places = (FILE_COLUMN, POSITION_COLUMN) if told else ()
+    listed = ", ".join((*map(column_name, columns), *places))
     query = RunnableQuery(f"SELECT {listed} FROM kept ORDER BY {spark_order(table.sort_key)}", (scan,))
     return RunnableInsert(query, replace(table, sort_key=()), file_bytes=file_bytes)
 

@@ -125,8 +125,12 @@ class LakeFiles:
                 self._system.delete_dir(self.full_path(path))
 
     def made(self, folder: str) -> dict[str, int]:
-        """Return the files that a job of Spark's has made on this machine, as `list` does."""
-        return _sizes(self._system, self._root, folder)
+        """Return the files that a job of Spark's has made in its folder on this machine, as `list` does.
+
+        What lost tasks have left is below it.
+        """
+        found = _sizes(self._system, self._root, folder)
+        return {path: size for path, size in found.items() if path.rpartition("/")[0] == folder.strip("/")}
 
     def adopt(self, source: str, target: str) -> None:
         """Rename a file that a job of Spark's has made: it is a new file of the lake."""
@@ -193,7 +197,7 @@ class LakeFiles:
     ) -> Iterator[None]:
         """Surround reads of files by their `full_path` or `spark_path`. Errors as `confirm`.
 
-        With `is_first`, compare the size of the footer too, and files that Spark reads from an object store. Copying
+        With `is_first`, the size of the footer is compared too, and the size of an object that executors read. Copying
         files here may take long: `check` is called before each, and raises to end it.
         """
         if self._store is None:
@@ -210,8 +214,27 @@ class LakeFiles:
 
                 self._of_each(asked, hold, lambda of: of.path)
             elif is_first:
-                self._of_each(asked, lambda of: _compare_size(of, self.size(of.path)), lambda of: of.path)
+                self._of_each(asked, self._compare_stored, lambda of: of.path)
             yield
+
+    @contextmanager
+    def copied(self, of: Expected) -> Iterator[None]:
+        """Surround reads of a file here, by its `full_path`. Errors as `confirm`."""
+        if self._store is None:
+            self.confirm([of])
+            yield
+        else:
+            with self._held_here(of):
+                yield
+
+    def _compare_stored(self, of: Expected) -> None:
+        """Raise XX001 if the object that executors are to read differs, 58030 if it is missing."""
+        assert self._store is not None, "executors read no copies"
+        wait(file_syncs.pending([of.path]))  # one of the transaction's own is on its way
+        size = self._store.size(of.path)
+        if size is None:
+            raise file_error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), of.path)
+        _compare_size(of, size)
 
     def confirm(self, files: Iterable[Expected], *, all_of: bool = False) -> None:
         """Raise XX001 if a file of a local folder has another size than expected, 58030 if it is missing.
@@ -229,10 +252,11 @@ class LakeFiles:
     def size(self, path: str) -> int:
         """Return the file's size in bytes."""
         with self._guard(path):
+            size = None
             if self._store is None or self._store.copies.has(path):
                 info = self._system.get_file_info(self.full_path(path))
                 size = int(info.size) if info.type is pafs.FileType.File else None
-            else:
+            if size is None and self._store is not None:  # a copy may be on its way, or gone meanwhile
                 size = self._store.size(path)
         if size is None:
             raise file_error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), path)
@@ -268,7 +292,7 @@ class LakeFiles:
             yield str(place)
 
     def _of_each(self, things: Collection[_T], work: Callable[[_T], object], path: Callable[[_T], str] = str) -> None:
-        """Do the same with files of an object store, some at a time. Raises an error after all ended."""
+        """Do the same with files of an object store, some at a time. The first error ends it."""
 
         def guarded(thing: _T) -> None:
             with self._guard(path(thing)):
@@ -278,8 +302,12 @@ class LakeFiles:
             guarded(*things)
             return
         with ThreadPoolExecutor(_ASKERS) as threads:
-            for done in [threads.submit(guarded, thing) for thing in things]:
-                done.result()
+            try:
+                for done in [threads.submit(guarded, thing) for thing in things]:
+                    done.result()
+            except BaseException:
+                threads.shutdown(cancel_futures=True)
+                raise
 
     @contextmanager
     def _guard(self, path: str) -> Iterator[None]:

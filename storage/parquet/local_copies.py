@@ -64,7 +64,9 @@ class LocalCopies:
     def stored(self, path: str, size: int) -> None:
         """From now on a new file's copy may go: the store has the file."""
         with self._lock:
-            copy = self._copies[path.lstrip("/")]
+            copy = self._copies.get(path.lstrip("/"))
+            if copy is None:
+                return  # it was removed meanwhile
             copy.size = size
             copy.holds -= 1
             self._copies.move_to_end(path.lstrip("/"))
@@ -101,6 +103,8 @@ class LocalCopies:
         finally:
             with self._lock:
                 copy.holds -= 1
+                if copy.holds == 0 and name not in self._copies:
+                    place.unlink(missing_ok=True)  # it was removed while it was fetched
                 self._evict()
 
     def remove(self, path: str) -> None:
@@ -124,9 +128,9 @@ class LocalCopies:
             copy.ready.set_exception(error)
             return
         with self._lock:
+            copy.ready.set_result(None)
             if self._copies.get(name) is copy:
                 self._bytes += copy.size
-        copy.ready.set_result(None)
 
     def _evict(self) -> None:
         """Remove copies until they take no more than the limit. The caller has the lock."""

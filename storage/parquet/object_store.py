@@ -11,6 +11,7 @@ A killed gateway may leave parts of an upload that never became an object. Only 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import errno
 import os
 import shutil
@@ -100,9 +101,14 @@ class ObjectStore:
     def put(self, path: str) -> None:
         """Store the local copy of a new file."""
         place = self.copies.place(path)
-        with place.open("rb") as source, self.system.open_output_stream(self.key(path)) as sink:
-            while part := source.read(_PART_BYTES):
-                sink.write(part)
+        try:
+            with place.open("rb") as source, self.system.open_output_stream(self.key(path)) as sink:
+                while part := source.read(_PART_BYTES):
+                    sink.write(part)
+        except OSError:
+            with contextlib.suppress(OSError):  # an upload that failed may have been ended as if it were whole
+                self.system.delete_file(self.key(path))
+            raise
         size = place.stat().st_size
         if self.size(path) != size:
             raise OSError(errno.EIO, f"the object store has not kept all of {size} bytes")
@@ -137,7 +143,8 @@ class ObjectStore:
         """Delete the object and its local copy; a missing one is no error."""
         self.copies.remove(path)
         if self.size(path) is not None:
-            self.system.delete_file(self.key(path))
+            with contextlib.suppress(FileNotFoundError):  # another gateway was faster
+                self.system.delete_file(self.key(path))
 
 
 _connected: Final = dict[str, ObjectStore]()

@@ -6,6 +6,7 @@ are complete when `finish` returns; they have no effect until the catalog names 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from storage.parquet.small_files import can_keep, small_files
 from storage.parquet.sort_order import sort_indices
 from storage.parquet.statistics import column_statistics
 
+_logger: Final = logging.getLogger(__name__)
 # To find one row by its key, half a row group of each column is decoded.
 ROW_GROUP_ROWS: Final = 32_768
 ROW_GROUP_BYTES: Final = 32 * 2**20
@@ -140,7 +142,10 @@ class ParquetWriter:
         self._pending.clear()
         self._written.clear()
         paths, self._paths = self._paths, []
-        self._files.remove(paths)
+        try:
+            self._files.remove(paths)
+        except SluiceError as error:  # what made it abort is told to the client
+            _logger.warning("%s", error.message)
 
     def _in_lake_form(self, batch: pa.RecordBatch | pa.Table) -> pa.Table:
         if batch.num_columns != len(self._schema):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
@@ -42,7 +43,7 @@ def test_nobody_waits_for_the_query_of_a_held_cursor(
             began = time.monotonic()
             other.execute("INSERT INTO u VALUES (1)")
             slowest = max(slowest, time.monotonic() - began)
-        assert ended == [state]
+        assert ended == [state], "FETCH says what COMMIT has kept"
         assert slowest < 2
         if state is not None:
             assert other.execute("SELECT count(*) FROM t").fetchone() == (0,), "what is refused changes nothing"
@@ -57,3 +58,59 @@ def test_the_block_may_be_prepared_and_the_cursor_closed(gateway: Server, schema
         connection.execute("CLOSE c")
         connection.execute("COMMIT")
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (1,)
+
+
+_SLEEP = "SELECT pg_sleep(6)"
+_WAYS = {
+    "a name that is a keyword": f'INSERT INTO t VALUES (1); DECLARE "for" CURSOR WITH HOLD FOR {_SLEEP}',
+    "a function": f"INSERT INTO t VALUES (1); SELECT declares($$DECLARE d CURSOR WITH HOLD FOR {_SLEEP}$$) FROM u",
+    "a change of schema behind it": f"DECLARE c CURSOR WITH HOLD FOR {_SLEEP}; ALTER TABLE t ADD x integer",
+    "the name of a lake's cursor": "INSERT INTO t VALUES (1); DECLARE c CURSOR FOR SELECT * FROM t; CLOSE c;"
+    f" DECLARE c CURSOR WITH HOLD FOR {_SLEEP}",
+    "a cursor that has failed": "INSERT INTO t VALUES (1); DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT pg_sleep(6),"
+    " count(*) FROM u; SAVEPOINT s; FETCH BACKWARD 1 FROM c",
+}
+
+
+@pytest.mark.parametrize("way", _WAYS)
+def test_no_way_around(gateway: Server, schema: str, way: str) -> None:
+    options = f"-csearch_path={schema}"
+    with (
+        psycopg.connect(gateway.url, autocommit=True, options=options) as other,
+        psycopg.connect(gateway.url, autocommit=True, options=options) as client,
+    ):
+        other.execute("CREATE TABLE t (n integer); CREATE TABLE u (n integer); INSERT INTO u VALUES (1)")
+        other.execute(
+            "CREATE FUNCTION declares(sql text) RETURNS integer LANGUAGE plpgsql AS"
+            " $$ BEGIN EXECUTE sql; RETURN 1; END $$"
+        )
+        client.execute("BEGIN")
+        try:
+            client.execute(_WAYS[way].encode())
+        except psycopg.Error as error:
+            if error.sqlstate == "0A000":  # refused before COMMIT
+                return
+            client.execute("ROLLBACK TO s")
+        committing = threading.Thread(target=_commit, args=(client,))
+        committing.start()
+        slowest = 0.0
+        while committing.is_alive():
+            began = time.monotonic()
+            other.execute("INSERT INTO u VALUES (1)")
+            slowest = max(slowest, time.monotonic() - began)
+        assert slowest < 2
+
+
+def _commit(client: psycopg.Connection) -> None:
+    with contextlib.suppress(psycopg.errors.FeatureNotSupported):
+        client.execute("COMMIT")
+
+
+def test_a_block_whose_changes_are_undone_may_hold(gateway: Server, schema: str) -> None:
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("CREATE TABLE t (n integer)")
+        for statement in ("BEGIN", "SAVEPOINT s", "INSERT INTO t VALUES (1)", "ROLLBACK TO s"):
+            connection.execute(statement.encode())
+        connection.execute("DECLARE c CURSOR WITH HOLD FOR SELECT 1")
+        connection.execute("COMMIT")
+        assert connection.execute("FETCH c").fetchone() == (1,)

@@ -1,6 +1,6 @@
 """The protocol's FunctionCall (PQfn): PostgreSQL calls the function, under the function guard.
 
-Mostly drivers call PostgreSQL's own functions so, for large objects; these are passed on as they are.
+Mostly drivers call PostgreSQL's own functions so, for large objects; those that run no code of users are passed on.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
 _OID_BYTES: Final = 4
+_KEPT_BYTES_MAX: Final = 2**20
 # PostgreSQL's functions that read values of any type, of domains too, whose CHECKs may call functions of users.
 _READERS: Final = frozenset(
     f"{kind}_{how}"
@@ -51,7 +52,7 @@ async def _answers(session: SessionContext, frame: Frame) -> list[Frame]:
     """Those before ReadyForQuery. Raises the error of the function, behind its notices."""
     await session.client.settle()
     session.backend.send(frame.data)
-    found, error = list[Frame](), None
+    found, error, size = list[Frame](), None, 0
     while True:
         item = await session.next_item()
         assert isinstance(item, Frame), "a function call gives no rows"
@@ -61,6 +62,11 @@ async def _answers(session: SessionContext, frame: Frame) -> list[Frame]:
             error = (await session.encoding.read(ErrorResponse, item)).to_error()
         else:
             found.append(item)
+            size += len(item.data)
+        if size > _KEPT_BYTES_MAX:  # many notices: they come before the function is known to have used no lake table
+            for notice in found:
+                await session.pass_on(notice)
+            found.clear()
     if error is not None:
         for notice in found:
             await session.pass_on(notice)
