@@ -182,6 +182,30 @@ def test_a_store_that_is_slow_and_fails_at_random_loses_nothing(
     assert check(stored, healthy) == ""
 
 
+@pytest.mark.parametrize("options", ["", "WITH (sluice.sort_by = 'n')"])
+def test_compaction_publishes_no_file_that_is_not_stored(
+    stored: GatewayProcess, healthy: S3Server, schema: str, options: str
+) -> None:
+    server = stored.server
+    server.psql("-qc", f"CREATE TABLE {schema}.t (n int) {options}")
+    for first in (1, 40_001):
+        rows = f"SELECT i * 7919 % 80021 FROM generate_series({first}, {first + 39_999}) i"
+        server.psql("-qc", f"SET sluice.hot_rows = 0; INSERT INTO {schema}.t {rows}")
+    before = set(healthy.objects())
+    healthy.fault = lambda request: 403 if request.method in {"PUT", "POST"} else None
+    assert sqlstate_of(server, f"VACUUM FULL {schema}.t")[0] == "58030"
+    healthy.heal()
+    assert before <= set(healthy.objects())
+    assert server.query(f"SELECT count(*), count(DISTINCT n) FROM {schema}.t") == [["80000", "80000"]]
+    healthy.seconds = 0.3
+    server.psql("-qc", f"VACUUM FULL {schema}.t")
+    for copy in stored.data_dir.glob("copies-*/**/*.parquet"):
+        copy.unlink()
+    healthy.seconds = 0.0
+    assert server.query(f"SELECT count(*), count(DISTINCT n) FROM {schema}.t") == [["80000", "80000"]]
+    assert check(stored, healthy) == ""
+
+
 def test_damage_is_told(stored: GatewayProcess, healthy: S3Server, schema: str) -> None:
     server, before = stored.server, set(healthy.objects())
     with psycopg.connect(server.url, autocommit=True) as connection:
