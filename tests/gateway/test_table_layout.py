@@ -258,3 +258,19 @@ def test_texts_without_the_option(statement: str, instead: str) -> None:
     made = without_own_options(statement)
     assert " ".join(made.split()) == " ".join(instead.split())
     assert len(made) == len(statement), "what stands behind it is where it was"
+
+
+def test_beside_a_temporary_table_of_the_name(connection: psycopg.Connection) -> None:
+    connection.execute("CREATE TEMP TABLE s (x int)")
+    connection.execute("CREATE TABLE s (x int) WITH (sluice.sort_by = 'x')")
+    connection.execute("DROP TABLE pg_temp.s")
+    assert layout(connection, "s") == "x"
+    with pytest.raises(errors.InvalidParameterValue, match="unrecognized parameter namespace"):
+        connection.execute("CREATE TABLE pg_temp.u (x int) WITH (sluice.sort_by = 'x')")
+    assert connection.execute("SELECT to_regclass('pg_temp.u')").fetchone() == (None,)
+
+
+def test_explaining_references_sets_nothing(connection: psycopg.Connection) -> None:
+    connection.execute("CREATE TABLE k (y int PRIMARY KEY)")
+    connection.execute("EXPLAIN CREATE TABLE r (x int REFERENCES k) WITH (sluice.sort_by = 'x')")
+    assert layout(connection, "k") is None

@@ -154,13 +154,14 @@ class ExplainChangePortal(StatementPortal):
         changing = self._changing.sql
         if self._query is not None and concurrent_command(self._query.utilityStmt) is not None:
             changing = plainly(changing)
-        sort_key = None if self._query is None else told_sort_by(self._query.utilityStmt)
+        utility = None if self._query is None else self._query.utilityStmt
+        sort_key = None if utility is None else told_sort_by(utility)
         if sort_key is not None:
             changing = without_own_options(changing)
         statements = [TRIAL.begin, _LOCK_TIMEOUT, Statement(changing)]
         if using:
             statements.append(recompute(self.routed.lake[0], using))
-        if sort_key is not None and self.routed.lake:
+        if sort_key is not None and utility is not None and utility.type != "CREATESTMT" and self.routed.lake:
             statements.append(catalog_calls.set_sort_key(self.routed.lake[0], sort_key, lasting=False))
         statements.append(catalog_calls.explained(self._changing.mark.own))
         while True:

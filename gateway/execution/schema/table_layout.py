@@ -12,9 +12,8 @@ from gateway.backend.own_statement import Statement
 from gateway.execution.changes.shadow_execution import send_own
 from gateway.execution.schema.create_table import CreateTablePortal
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
-from gateway.statement.range_variable import resolve
 from gateway.wire.messages.backend import CommandComplete
-from planner.syntax.table_options import is_laid_out, sort_by, without_own_options
+from planner.syntax.table_options import is_laid_out, refuse_own_options, sort_by, without_own_options
 from planner.tree.nodes import name_of
 
 if TYPE_CHECKING:
@@ -23,12 +22,11 @@ if TYPE_CHECKING:
     from gateway.statement.portal import Binding, Portal
     from gateway.statement.routed import Routed
 
-# Whether there is something of that name where CREATE TABLE would put the table.
-_IS_THERE: Final = """
-SELECT EXISTS (
-    SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-    WHERE c.relname OPERATOR(pg_catalog.=) $2::pg_catalog.name
-        AND n.nspname OPERATOR(pg_catalog.=) coalesce($1::pg_catalog.name, pg_catalog.current_schema()))
+# The OID of what has that name where CREATE TABLE puts the table: a temporary table may have it, too.
+_THERE: Final = """
+SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE c.relname OPERATOR(pg_catalog.=) $2::pg_catalog.name
+    AND n.nspname OPERATOR(pg_catalog.=) coalesce($1::pg_catalog.name, pg_catalog.current_schema())
 """
 
 
@@ -58,17 +56,17 @@ class _LaidOutPortal(SchemaOnlyPortal):
     async def _relay(self) -> str:
         assert self.routed.query is not None
         utility = self.routed.query.utilityStmt
-        relation, is_there = utility.relation, False
-        if utility.if_not_exists:
-            schema = relation.fields.get("schemaname")
-            place = (None if schema is None else name_of(schema), name_of(relation.relname))
-            [found] = await self.session.backend.run(Statement(_IS_THERE, place))
-            is_there = found.rows[0][0] == b"t"
+        schema = utility.relation.fields.get("schemaname")
+        there = Statement(_THERE, (None if schema is None else name_of(schema), name_of(utility.relation.relname)))
+        [before] = await self.session.backend.run(there)
         tag = await super()._relay()
-        if not is_there:
-            oid = await resolve(self.session, relation)
-            assert oid is not None
-            await lay_out(self.session, oid, utility.options)
+        if not before.rows:
+            [made] = await self.session.backend.run(there)
+            if not made.rows:  # pg_temp.…
+                refuse_own_options(utility.options)
+            for (oid,) in made.rows:
+                assert oid is not None
+                await lay_out(self.session, int(oid), utility.options)
         return tag
 
     async def _send(self) -> None:
