@@ -394,6 +394,10 @@ BEGIN
     END IF;
 END $$;
 
+-- Deferred constraints of temporary tables may be checked for millions of rows. A row here, which never outlives COMMIT,
+-- has them checked before: `publish` fires for it behind all that is queued.
+CREATE UNLOGGED TABLE pg_sluice.published_last ();
+
 CREATE FUNCTION pg_sluice.publish() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -404,6 +408,15 @@ BEGIN
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
     PERFORM pg_sluice.refuse_early(context);
+    IF TG_RELID = 'pg_sluice.published_last'::regclass THEN
+        DELETE FROM pg_sluice.published_last;
+    ELSIF pg_my_temp_schema() <> 0
+        AND EXISTS (SELECT FROM pg_constraint k WHERE k.connamespace = pg_my_temp_schema() AND k.condeferrable) THEN
+        IF NOT EXISTS (SELECT FROM pg_sluice.published_last) THEN
+            INSERT INTO pg_sluice.published_last DEFAULT VALUES;
+        END IF;
+        RETURN NULL;
+    END IF;
     PERFORM pg_sluice.refuse_held();
     PERFORM pg_sluice.lock_changed();
     PERFORM pg_sluice.refuse_unmet();
@@ -455,5 +468,7 @@ END $$;
 CREATE CONSTRAINT TRIGGER pg_sluice_publish AFTER INSERT ON pg_sluice.dirty DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION pg_sluice.publish();
 CREATE CONSTRAINT TRIGGER pg_sluice_publish AFTER INSERT ON pg_sluice.staged DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION pg_sluice.publish();
+CREATE CONSTRAINT TRIGGER pg_sluice_publish AFTER INSERT ON pg_sluice.published_last DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION pg_sluice.publish();
 

@@ -7,6 +7,7 @@ of a client's own.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -133,3 +134,29 @@ def test_what_defers_again_ends(client: psycopg.Connection, statement: str) -> N
     client.execute(statement.encode())
     client.execute("COMMIT")
     assert client.execute("SELECT id FROM other").fetchall() == [(1,)]
+
+
+def test_many_deferred_checks_hold_up_nobody(client: psycopg.Connection, gateway: Server, schema: str) -> None:
+    """They are made before the commit, so that others commit meanwhile."""
+    client.execute("CREATE TEMP TABLE many (id integer REFERENCES mine DEFERRABLE INITIALLY DEFERRED)")
+    client.execute("INSERT INTO mine VALUES (1)")
+    client.execute("BEGIN")
+    client.execute("INSERT INTO t VALUES (1)")
+    client.execute("INSERT INTO many SELECT 1 FROM generate_series(1, 400000)")
+    committing = threading.Thread(target=lambda: client.execute("COMMIT"))
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as other:
+        committing.start()
+        slowest, began = 0.0, time.monotonic()
+        while committing.is_alive():
+            begun = time.monotonic()
+            other.execute("INSERT INTO other VALUES (1)")
+            slowest = max(slowest, time.monotonic() - begun)
+        taken = time.monotonic() - began
+        assert slowest < taken / 2
+        assert other.execute("SELECT count(*) FROM t").fetchone() == (1,)
+    client.execute("BEGIN")
+    client.execute("INSERT INTO t VALUES (2)")
+    client.execute("INSERT INTO many VALUES (7)")
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        client.execute("COMMIT")
+    assert client.execute("SELECT id FROM t").fetchall() == [(1,)]
