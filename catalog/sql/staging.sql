@@ -233,6 +233,11 @@ $$;
 CREATE FUNCTION pg_sluice.runs_users_code(shadow oid) RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND a.atttypid >= 16384 AND a.attnum > 0)
+        -- PostgreSQL's functions that run SQL given as text.
+        OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = shadow AND k.contype = 'c'
+                   AND pg_get_constraintdef(k.oid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_)')
+        OR EXISTS (SELECT FROM pg_attrdef f WHERE f.adrelid = shadow
+                   AND pg_get_expr(f.adbin, f.adrelid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_)')
         OR EXISTS (SELECT FROM pg_depend d WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
                    AND d.refobjid >= 16384 AND CASE d.classid
                        WHEN 'pg_constraint'::regclass THEN

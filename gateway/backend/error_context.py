@@ -14,7 +14,7 @@ _CONTEXT: Final = b"W"
 _FUNCTION: Final = b"function pg_sluice."
 # Bytes that are searched without delay.
 _SLICE: Final = 1 << 20
-# A line of such a function. More of them than PostgreSQL's own depth allows are text of a client's.
+# A line of such a function. Of more of them than PostgreSQL's own depth allows, nothing is told.
 _OWN: Final = b"\nPL/pgSQL function pg_sluice."
 _OWN_MAX: Final = 1_000
 # What other lines of a context begin with; those of a statement within such a function precede the function's line.
@@ -54,6 +54,8 @@ def _outside(field: bytes) -> bytes:
         begin = max(_rfind(text, each, kept, own) for each in _BEGINNINGS)
         parts.append(text[kept : begin if begin >= 0 and text.startswith(_STATEMENTS, begin) else own])
         own = kept = end if (end := _find(text, b"\n", own + 1, len(text))) >= 0 else len(text)
+    else:
+        kept = len(text)
     parts.append(text[kept:])
     return _CONTEXT + b"".join(parts).removeprefix(b"\n").removesuffix(b"\n")
 
