@@ -47,7 +47,7 @@ _OF_NO_ROWS: Final = (
     "SELECT pg_catalog.string_agg(pg_catalog.format(' NULL::%I.%I%s AS %I', n.nspname, t.typname,"
     " pg_catalog.substring(pg_catalog.format_type(c.type, c.typmod), '\\([0-9,]+\\)'), c.name), ',' ORDER BY c.place)"
     " FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.oid[]),"
-    " pg_catalog.unnest($3::pg_catalog.int4[])) WITH ORDINALITY c (name, type, typmod, place)"
+    " pg_catalog.unnest($3::pg_catalog.int4[])) WITH ORDINALITY AS c (name, type, typmod, place)"
     " JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) c.type"
     " JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace"
 )
