@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
-from gateway.backend.arrays import number_array, text_array
+from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
@@ -42,15 +42,13 @@ _NAMES: Final = (
 _ALIVE: Final = (
     f"SELECT name, {CREATED} FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[])"
 )
-# Columns of these names, types and typmods.
-_OF_NO_ROWS: Final = (
-    "SELECT pg_catalog.string_agg(pg_catalog.format(' NULL::%I.%I%s AS %I', n.nspname, t.typname,"
-    " pg_catalog.substring(pg_catalog.format_type(c.type, c.typmod), '\\([0-9,]+\\)'), c.name), ',' ORDER BY c.place)"
-    " FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.oid[]),"
-    " pg_catalog.unnest($3::pg_catalog.int4[])) WITH ORDINALITY AS c (name, type, typmod, place)"
-    " JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) c.type"
-    " JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace"
-)
+
+
+def over_nothing(name: str, *, binary: bool, scrolls: bool, holds: bool) -> Statement:
+    """The declaration of a cursor without columns and rows, for the backend. `refuse_held` in publish.sql knows it."""
+    scroll = "SCROLL" if scrolls else "NO SCROLL"
+    words = ("DECLARE", quoted(name), "BINARY" * binary, scroll, "CURSOR", "WITH HOLD" * holds)
+    return Statement(f"{' '.join(filter(None, words))} FOR SELECT WHERE false")
 
 
 class Cursors:
@@ -117,31 +115,15 @@ class Cursors:
 
     async def _empty(self, cursor: Cursor) -> None:
         """Give the backend a cursor over nothing in place of one that has been read, or failed: it would compute the
-        query once more, over empty shadows, while no session can commit. `refuse_held` in publish.sql knows its text.
+        query once more, over empty shadows, while no session can commit.
         """
-        declared = cursor.declared
-        binary = "BINARY" if any(column.format for column in declared.columns) else ""
-        scroll = "NO SCROLL" if declared.keeping is Keeping.NONE else "SCROLL"
-        run = self._session.backend.run
-        columns = declared.columns
-        [shown] = await run(
-            Statement(
-                _OF_NO_ROWS,
-                (
-                    text_array(column.name for column in columns),
-                    number_array(column.type_oid for column in columns),
-                    number_array(column.typmod for column in columns),
-                ),
-            )
-        )
-        listed = (shown.rows[0][0] or b"").decode()
-        declare = f"DECLARE {quoted(declared.name)} {binary} {scroll} CURSOR WITH HOLD FOR SELECT{listed} WHERE false"
-        *_, made = await run(
-            Statement(f"CLOSE {quoted(declared.name)}"), Statement(declare), self.question(declared.name)
-        )
+        declared, run = cursor.declared, self._session.backend.run
+        binary = any(column.format for column in declared.columns)
+        declare = over_nothing(declared.name, binary=binary, scrolls=declared.keeping is not Keeping.NONE, holds=True)
+        *_, made = await run(Statement(f"CLOSE {quoted(declared.name)}"), declare, self.question(declared.name))
         created = made.rows[0][1]
         assert created is not None
-        cursor.declared = replace(declared, created=int(created))
+        cursor.declared, cursor.held = replace(declared, created=int(created), stood_in_for=declared.tables), True
 
     @property
     def any_open(self) -> bool:

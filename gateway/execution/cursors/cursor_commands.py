@@ -21,7 +21,7 @@ from gateway.execution.reading.query_rows import check_rows
 from gateway.execution.reading.select import RowSender
 from gateway.execution.shadow.function_guard import relay_statement
 from gateway.session.cancel_listener import attending
-from gateway.session.cursors import CREATED
+from gateway.session.cursors import CREATED, over_nothing
 from gateway.session.lake_cursor import Cursor, Declaration, Direction, Keeping, Sink
 from gateway.statement.passthrough_command import check_in_block
 from gateway.statement.portal import Binding, Portal, StatementPortal, with_formats
@@ -30,7 +30,6 @@ from gateway.values import OutputSettings
 from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import CommandComplete, PortalSuspended
 from planner.plans.locking_plan import strongest
-from planner.syntax.lexer import quoted
 from planner.tree.nodes import name_of
 from storage.spool.row_spool import KeptRows
 
@@ -164,9 +163,7 @@ async def _stand_in(session: SessionContext, name: str, options: int, *, scrolls
     its creation time.
     """
     await session.transaction.deferred.close()
-    binary, scroll = "BINARY" if options & _BINARY else "", "SCROLL" if scrolls else "NO SCROLL"
-    hold = "WITH HOLD" if options & _HOLD else ""
-    declare = Statement(f"DECLARE {quoted(name)} {binary} {scroll} CURSOR {hold} FOR SELECT WHERE false")
+    declare = over_nothing(name, binary=bool(options & _BINARY), scrolls=scrolls, holds=bool(options & _HOLD))
     _, declared = await session.backend.run(declare, Statement(_DECLARED, (name,)))
     created = declared.rows[0][0]
     assert created is not None
