@@ -71,10 +71,14 @@ def _same(
     table, published = version.table, _published(version, pairs)
     new = _keys(data_path, table, files, columns)
     same: npt.NDArray[np.bool_] = pairs["position"].is_valid().to_numpy() & new.is_null().to_numpy(zero_copy_only=False)
-    paths, positions = pairs["file"].cast(pa.string()), pairs["position"]
-    for file in version.files:
-        here = np.flatnonzero(published & pc.fill_null(pc.equal(paths, file.path), False).to_numpy())
-        if not len(here):
+    paths, positions = pairs["file"].cast(pa.string()).combine_chunks().dictionary_encode(), pairs["position"]
+    numbers = np.where(published, paths.indices.fill_null(-1).to_numpy(zero_copy_only=False), -1)
+    by_file = np.argsort(numbers, kind="stable")
+    ends = np.searchsorted(numbers[by_file], np.arange(-1, len(paths.dictionary)), side="right")
+    files_by_path = {file.path: file for file in version.files}
+    for path, start, end in zip(paths.dictionary.to_pylist(), ends, ends[1:], strict=False):
+        here, file = by_file[start:end], files_by_path.get(path)
+        if file is None or not len(here):
             continue
         wanted, order = np.unique(positions.take(pa.array(here)).to_numpy(), return_inverse=True)
         rows = read_positions(data_path, table, file, columns, wanted)
