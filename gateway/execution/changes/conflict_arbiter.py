@@ -19,7 +19,7 @@ from gateway.execution.changes.shadow_execution import one_array
 from gateway.execution.constraints.expression_keys import columns_of, given_keys
 from gateway.execution.locks.key_claims import CLAIMS_MAX, claim_keys
 from gateway.execution.locks.row_locks import may_look_again
-from gateway.execution.shadow.loaded_rows import Loaded, load, places_of
+from gateway.execution.shadow.loaded_rows import Loaded, load, load_live, places_of
 from gateway.session.visibility import current
 from storage.indexes.keys import Given, LiveFile, bounds_of, deleted_of, distinct, find, key_chunks, keys_of
 from storage.parquet.files import LakeFiles
@@ -69,15 +69,6 @@ def _present(data_path: str, table: Table, loaded: Loaded, live: Sequence[LiveFi
         here, present = loaded.file_numbers == number, now.get(file.path)
         stays &= ~here if present is None else ~(here & np.isin(loaded.positions, deleted_of(files, table, present)))
     return stays
-
-
-def _every(data_path: str, table: Table, live: Sequence[LiveFile]) -> Loaded:
-    """All rows of these files. Blocking."""
-    files, places = LakeFiles(data_path), [np.empty(0, np.int64)]
-    for number, each in enumerate(live):
-        positions = np.setdiff1d(np.arange(each.file.record_count), deleted_of(files, table, each))
-        places.append(places_of(np.full(len(positions), number), positions))
-    return load(data_path, table, [each.file for each in live], np.concatenate(places))
 
 
 async def _wanted(session: SessionContext, table: Table, fresh: pa.Table) -> list[_Wanted]:
@@ -143,5 +134,5 @@ def _look(  # noqa: PLR0917
         return None
     stays = _present(data_path, table, loaded, live) if again else np.ones(len(places[0]), np.bool_)
     if everything and not stays.all():
-        return _every(data_path, table, live)
+        return load_live(data_path, table, live)
     return load(data_path, table, files, np.setdiff1d(every, places[0][~stays]))

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.model import Column, DataFile, Table, TableVersion
+from storage.indexes.keys import LiveFile, deleted_of
 from storage.parquet.arrow_types import arrow_type
 from storage.parquet.file_rows import read_positions
 from storage.parquet.files import LakeFiles
-from storage.parquet.positions import deleted_positions
 
 _POSITION_BITS: Final = 40
 
@@ -87,14 +87,19 @@ def load(
 
 def load_all(data_path: str, version: TableVersion) -> Loaded:
     """Every live row of the table. Blocking."""
+    live = [LiveFile(file, () if file.delete_file is None else (file.delete_file,)) for file in version.files]
+    return load_live(data_path, version.table, live)
+
+
+def load_live(data_path: str, table: Table, live: Sequence[LiveFile]) -> Loaded:
+    """Every row of these files that nothing deletes. Blocking."""
     files, places = LakeFiles(data_path), [np.empty(0, np.int64)]
-    for number, file in enumerate(version.files):
-        positions = np.arange(file.record_count)
-        if file.delete_file is not None:
-            deleted = deleted_positions(files, version.table.path, file.delete_file)
-            positions = np.setdiff1d(positions, deleted, assume_unique=True)
+    for number, each in enumerate(live):
+        alive = np.ones(each.file.record_count, np.bool_)
+        alive[deleted_of(files, table, each)] = False
+        positions = np.flatnonzero(alive)
         places.append(places_of(np.full(len(positions), number), positions))
-    return load(data_path, version.table, version.files, np.concatenate(places))
+    return load(data_path, table, [each.file for each in live], np.concatenate(places))
 
 
 def row_schema(table: Table) -> pa.Schema:
