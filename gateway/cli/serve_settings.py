@@ -142,7 +142,7 @@ SETTINGS: Final = (
     Setting(
         "s3-path-style",
         "BOOLEAN",
-        "whether such a server takes the bucket's name in the path; false for in the host's name",
+        "whether such a server has the bucket's name in the path, and not in the host's name",
         _truth,
         True,
     ),

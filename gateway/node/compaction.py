@@ -55,11 +55,6 @@ class Compacted:
     bytes_after: int = 0
     gave_way: str | None = None
 
-    @property
-    def yielded(self) -> bool:
-        """Whether it yielded."""
-        return self.gave_way is not None
-
     def add(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
         """Count files that were replaced."""
         self.files_before += len(old)
@@ -111,7 +106,7 @@ class Compaction:
             finally:
                 self._gateway.store.readers.end(reading)
             in_turn = bool(groups and version.table.sort_key) and not policy.all_files
-            if not (policy.all_files if result.yielded else in_turn):
+            if not (in_turn if result.gave_way is None else policy.all_files):
                 break
         return result
 

@@ -32,6 +32,7 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from catalog.errors import SluiceError
 from storage.parquet import layout
 from storage.parquet.file_errors import corrupt_file, file_error, is_access_error
 from storage.parquet.file_identity import Expected
@@ -66,8 +67,9 @@ class LakeFiles:
 
     def spark_path(self, path: str) -> str:
         """Return the path by which Spark reads the file, if it is `held`."""
-        reads_store = self._store is not None and self._store.spark_reads
-        return self._store.spark_url(path) if self._store is not None and reads_store else self.full_path(path)
+        if self._store is not None and self._store.spark_reads:
+            return self._store.spark_url(path)
+        return self.full_path(path)
 
     def create_folder(self, path: str) -> None:
         """Create the folder and those above it; does nothing if it exists, or if the store has no folders."""
@@ -177,7 +179,7 @@ class LakeFiles:
                 raise corrupt_file(of.path, str(error).splitlines()[0]) from error
 
     def fragment(self, of: Expected) -> pads.ParquetFileFragment:
-        """Open a Parquet file, to be read by conditions while it is `held`; its footer is read once. Errors as
+        """Open a Parquet file, to be read by conditions while it is `copied`; its footer is read once. Errors as
         `parquet`."""
         with self.parquet(of):
             found = pads.ParquetFileFormat().make_fragment(self.full_path(of.path), filesystem=self._system)
@@ -233,7 +235,7 @@ class LakeFiles:
         wait(file_syncs.pending([of.path]))  # one of the transaction's own is on its way
         size = self._store.size(of.path)
         if size is None:
-            raise file_error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), of.path)
+            raise _missing(of.path)
         _compare_size(of, size)
 
     def confirm(self, files: Iterable[Expected], *, all_of: bool = False) -> None:
@@ -259,7 +261,7 @@ class LakeFiles:
             if size is None and self._store is not None:  # a copy may be on its way, or gone meanwhile
                 size = self._store.size(path)
         if size is None:
-            raise file_error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), path)
+            raise _missing(path)
         return size
 
     @contextmanager
@@ -325,6 +327,10 @@ def _sizes(system: pafs.FileSystem, root: str, folder: str) -> dict[str, int]:
         for info in system.get_file_info(selector)
         if info.type is pafs.FileType.File
     }
+
+
+def _missing(path: str) -> SluiceError:
+    return file_error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), path)
 
 
 def _compare_size(of: Expected, size: int) -> None:

@@ -7,12 +7,12 @@ of a client's own.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 
+from tests.security.waiting import slowest_beside
 from tests.servers import Server
 
 _CODE = """
@@ -145,13 +145,7 @@ def test_many_deferred_checks_hold_up_nobody(client: psycopg.Connection, gateway
     client.execute("INSERT INTO many SELECT 1 FROM generate_series(1, 400000)")
     committing = threading.Thread(target=lambda: client.execute("COMMIT"))
     with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as other:
-        committing.start()
-        slowest, began = 0.0, time.monotonic()
-        while committing.is_alive():
-            begun = time.monotonic()
-            other.execute("INSERT INTO other VALUES (1)")
-            slowest = max(slowest, time.monotonic() - begun)
-        taken = time.monotonic() - began
+        slowest, taken = slowest_beside(committing, other, "INSERT INTO other VALUES (1)")
         assert slowest < taken / 2
         assert other.execute("SELECT count(*) FROM t").fetchone() == (1,)
     client.execute("BEGIN")

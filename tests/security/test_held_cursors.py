@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 
 import psycopg
 import pytest
 
+from tests.security.waiting import slowest_beside
 from tests.servers import Server
 
 _SLOW = "SELECT pg_sleep(6)"
@@ -36,13 +36,7 @@ def test_nobody_waits_for_the_query_of_a_held_cursor(
                 except psycopg.Error as error:
                     ended.append(error.sqlstate)
 
-        holder = threading.Thread(target=hold)
-        holder.start()
-        slowest = 0.0
-        while holder.is_alive():
-            began = time.monotonic()
-            other.execute("INSERT INTO u VALUES (1)")
-            slowest = max(slowest, time.monotonic() - began)
+        slowest, _ = slowest_beside(threading.Thread(target=hold), other, "INSERT INTO u VALUES (1)")
         assert ended == [state], "FETCH says what COMMIT has kept"
         assert slowest < 2
         if state is not None:
@@ -92,12 +86,7 @@ def test_no_way_around(gateway: Server, schema: str, way: str) -> None:
                 return
             client.execute("ROLLBACK TO s")
         committing = threading.Thread(target=_commit, args=(client,))
-        committing.start()
-        slowest = 0.0
-        while committing.is_alive():
-            began = time.monotonic()
-            other.execute("INSERT INTO u VALUES (1)")
-            slowest = max(slowest, time.monotonic() - began)
+        slowest, _ = slowest_beside(committing, other, "INSERT INTO u VALUES (1)")
         assert slowest < 2
 
 
