@@ -7,6 +7,11 @@ AS 'show_config_by_name';
 CREATE FUNCTION pg_sluice.backend_setting(text, boolean) RETURNS text LANGUAGE internal STABLE STRICT PARALLEL SAFE
 AS 'show_config_by_name_missing_ok';
 
+-- The role as which the client's statements run, asked within a function that has other rights.
+CREATE FUNCTION pg_sluice.client_role() RETURNS name LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(nullif(pg_sluice.backend_setting('role'), 'none'), session_user)
+$$;
+
 -- They are inlined into the queries that call them, so errors have no other context than PostgreSQL's. This requires
 -- functions that are not STRICT and use their argument once.
 CREATE OR REPLACE FUNCTION pg_catalog.current_setting(text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE

@@ -164,7 +164,7 @@ CREATE FUNCTION pg_sluice.begin_emptying(shadow oid) RETURNS void LANGUAGE plpgs
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_sluice.authorize('begin_emptying');
-    PERFORM pg_sluice.open_emptying(shadow, coalesce(nullif(pg_sluice.backend_setting('role'), 'none'), session_user));
+    PERFORM pg_sluice.open_emptying(shadow, pg_sluice.client_role());
 END $$;
 
 CREATE FUNCTION pg_sluice.end_emptying(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
@@ -267,8 +267,7 @@ DECLARE
 BEGIN
     PERFORM pg_sluice.authorize('put_as_owner ' || shadow);
     IF pg_my_temp_schema() <> 0 AND pg_sluice.runs_users_code(shadow) AND pg_sluice.has_temporary()
-        AND NOT pg_has_role(coalesce(nullif(pg_sluice.backend_setting('role'), 'none'), session_user),
-                            (SELECT c.relowner FROM pg_class c WHERE c.oid = shadow), 'MEMBER') THEN
+        AND NOT pg_has_role(pg_sluice.client_role(), (SELECT c.relowner FROM pg_class c WHERE c.oid = shadow), 'MEMBER') THEN
         PERFORM pg_sluice.refuse('checking rows as a table''s owner beside temporary objects',
                                  'Drop the temporary objects of the session, or let the role INSERT into the table.');
     END IF;

@@ -158,7 +158,7 @@ END $$;
 CREATE FUNCTION pg_sluice.still_triggers(shadows oid[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    relation oid; client name := coalesce(nullif(pg_sluice.backend_setting('role'), 'none'), session_user);
+    relation oid; client name := pg_sluice.client_role();
 BEGIN
     FOR relation IN SELECT DISTINCT t.tgrelid FROM pg_trigger t JOIN pg_sluice.relation r ON r.relid = t.tgrelid
             WHERE t.tgenabled IN ('A', 'R') AND CASE

@@ -38,8 +38,7 @@ async def call_function(session: SessionContext, frame: Frame) -> None:
     await session.backend.run(REFUSE_REWRITING)
     if wanted := await obligations(session):
         await meet(session, wanted)
-    for answer in answers:
-        await session.pass_on(answer)
+    await _pass_on(session, answers)
 
 
 def _runs_users(session: SessionContext, frame: Frame) -> bool:
@@ -64,11 +63,14 @@ async def _answers(session: SessionContext, frame: Frame) -> list[Frame]:
             found.append(item)
             size += len(item.data)
         if size > _KEPT_BYTES_MAX:  # many notices: they come before the function is known to have used no lake table
-            for notice in found:
-                await session.pass_on(notice)
-            found.clear()
+            await _pass_on(session, found)
     if error is not None:
-        for notice in found:
-            await session.pass_on(notice)
+        await _pass_on(session, found)
         raise error
     return found
+
+
+async def _pass_on(session: SessionContext, answers: list[Frame]) -> None:
+    for answer in answers:
+        await session.pass_on(answer)
+    answers.clear()
