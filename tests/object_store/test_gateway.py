@@ -6,6 +6,7 @@ import contextlib
 import random
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,7 +107,10 @@ def test_an_old_snapshot_stays_and_expiry_removes_objects(
         connection.execute("ALTER DATABASE sluice SET sluice.retention = '0 s'")
         try:
             connection.execute(f"VACUUM FULL {schema}.t")
+            deadline = time.monotonic() + 20
             connection.execute("VACUUM")
+            while len(healthy.objects()) >= before and time.monotonic() < deadline:
+                connection.execute("VACUUM")  # the background's own round may have read an old snapshot, or removes files
         finally:
             connection.execute("ALTER DATABASE sluice RESET sluice.retention")
         assert connection.execute(f"SELECT sum(n) FROM {schema}.t").fetchone() == (-4501500,)
