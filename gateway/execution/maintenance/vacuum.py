@@ -20,6 +20,7 @@ from gateway.backend.own_statement import Statement
 from gateway.execution.maintenance.analyze import analyze, note_size
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
 from gateway.node.compaction import Compaction, Pace
+from gateway.session import as_of
 from gateway.session.cancel_listener import check
 from gateway.statement.passthrough_command import refuse_in_block
 from gateway.statement.portal import StatementPortal
@@ -89,7 +90,7 @@ class VacuumPortal(StatementPortal):
             if oid is not None:
                 columns[oid] = table.columns
         if command.vacuums:
-            session.reading.end()  # the maintenance pins its own snapshots
+            await self._stop_reading()
         for oid, name in lake.items():
             if command.vacuums:
                 await self._vacuum(command, oid, name)
@@ -104,6 +105,14 @@ class VacuumPortal(StatementPortal):
                 session, expire(session.gateway.store.pool, settings.retention, session.gateway.engine.remove)
             )
             self._inform(command, f"{gone.snapshots} snapshots expired, {gone.files} files removed")
+
+    async def _stop_reading(self) -> None:
+        """Pin nothing: the maintenance pins its own snapshots. A snapshot that is chosen still stays."""
+        session = self.session
+        session.reading.end()
+        [chosen] = await session.backend.run(Statement(f"SELECT {as_of.UNDERSTOOD}"))
+        if not chosen.rows[0][0]:
+            await session.reading.choose(None)
 
     async def _vacuum(self, command: VacuumCommand, oid: int, name: tuple[str, str]) -> None:
         session = self.session
