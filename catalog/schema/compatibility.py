@@ -121,7 +121,10 @@ assert all("{subject}" in rule.phrase for rule in COMPATIBILITY), "a phrase does
 
 @dataclass(frozen=True, slots=True)
 class SchemaStep:
-    """One published step of one table. `detail` of a type change: `from` and `to`, each (type OID, typmod)."""
+    """One published step of one table. `detail` of a type change: `from` and `to`, each (type OID, typmod).
+
+    Of a step that is planned from a statement's text alone, the types are unknown: there is no detail.
+    """
 
     step_id: int
     kind: str
@@ -131,7 +134,7 @@ class SchemaStep:
     @property
     def rule(self) -> Rule:
         """The row of the table that applies to the step."""
-        if self.kind == "change type" and widens(tuple(self.detail["from"]), tuple(self.detail["to"])):
+        if self.kind == "change type" and self.detail and widens(tuple(self.detail["from"]), tuple(self.detail["to"])):
             return RULES["widen type"]
         return RULES[self.kind]
 

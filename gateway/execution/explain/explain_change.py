@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from catalog.schema.compatibility import SchemaStep
-from catalog.schema.states import Element, State
 from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
@@ -26,18 +25,12 @@ from gateway.session.session_context import shift
 from gateway.session.visibility import latest
 from gateway.statement.portal import StatementPortal
 from gateway.wire.messages.backend import CommandComplete, DataRow, NoticeResponse
-from planner.plans.explain_change import (
-    INDEX,
-    Change,
-    Node,
-    Passing,
-    ShadowIndex,
-    change_lines,
-    change_plan,
-    change_values,
-    dropped_and_made,
-)
 from planner.plans.explain_formats import FORMATS
+from planner.schema.agreement import differences
+from planner.schema.explained_change import change_lines, change_values, plan_node
+from planner.schema.parsed_change import parsed_change
+from planner.schema.simple_change import CompoundChange
+from planner.schema.trial_outcome import ShadowIndex, compound_change, trial_outcome
 from planner.syntax.alter_text import using_expressions
 from planner.syntax.concurrently_option import concurrent_command, plainly
 from planner.syntax.statements import explained
@@ -49,6 +42,7 @@ if TYPE_CHECKING:
     from gateway.statement.portal import Binding
     from gateway.statement.routed import Routed
 
+_LOG: Final = logging.getLogger("sluice.explain")
 _KNOWN_OPTIONS: Final = frozenset({"verbose", "costs", "format"})
 _LOCK_TIMEOUT: Final = Statement("SET LOCAL lock_timeout = '50ms'")
 _INDEXES: Final = """
@@ -75,6 +69,7 @@ class ExplainChangePortal(StatementPortal):
         assert routed.inner_routed is not None
         self._changing, self._query = routed.inner, routed.inner_routed.query
         self._format = routed.options.get("format", "text")
+        self._touched: frozenset[int] = frozenset()
         unknown = set(routed.options) - _KNOWN_OPTIONS
         if unknown or self._format not in FORMATS:
             said = ", ".join(sorted(unknown)).upper() or f"FORMAT {self._format.upper()}"
@@ -85,7 +80,8 @@ class ExplainChangePortal(StatementPortal):
         alone = not transaction.open and session.ends_with_statement
         await transaction.begin()
         await self.ask_limit()
-        plan = await self._plan(alone=alone)
+        compound = await self._compound_change(alone=alone)
+        plan = plan_node(compound, {oid: await latest(session, oid) for oid in sorted(self._touched)})
         if transaction.implicit and session.ends_with_statement:
             await transaction.roll_back()
         self.announce()
@@ -93,9 +89,9 @@ class ExplainChangePortal(StatementPortal):
             session.client.send(DataRow((line.encode(),)))
         session.client.send(CommandComplete("EXPLAIN"))
 
-    async def _plan(self, *, alone: bool) -> Node:
-        session = self.session
-        lake = self.routed.lake
+    async def _compound_change(self, *, alone: bool) -> CompoundChange:
+        """Execute the statement in a savepoint, and undo it; return what it changes."""
+        session, lake = self.session, self.routed.lake
         using = using_expressions(self._changing.sql) if lake else {}
         before = {oid: (await latest(session, oid)).table for oid in lake}
         carried_out = await self._carried_out(using)
@@ -109,32 +105,13 @@ class ExplainChangePortal(StatementPortal):
         else:
             await session.backend.run(*TRIAL.undo)
         [steps] = await session.backend.run(catalog_calls.explained_steps(found["shapes"]))
-        gone, made = dropped_and_made(await self._indexes(changed), after)
-        changes = gone + [
-            Change(
-                each["relid"],
-                each["schema"],
-                each["table"],
-                SchemaStep(0, each["kind"], each["subject"], each["detail"]),
-            )
-            for each in _value(steps)
-        ]
-        in_log = {(each.relid, each.step.subject) for each in changes if each.step.kind == INDEX}
-        made = [each for each in made if (each.relid, each.step.subject) not in in_log]
-        passing = [
-            Passing(Element(each["kind"]), each["relid"], _subject(each), State(each["origin"]))
-            for each in found["elements"]
-        ]
-        looked = {
-            (each["relid"], subject): [oid for oid in (each["relid"], each["parent_relid"]) if oid]
-            for each in found["obligations"]
-            for subject in ([each["name"], each["columns"][0]] if each["kind"] == "n" else [each["name"]])
-        }
-        touched = {oid for oids in looked.values() for oid in oids} | {each["relid"] for each in found["columns"]}
-        touched |= {element.relid for element in passing}
-        versions = {oid: await latest(session, oid) for oid in sorted(touched)}
         notices = [_said(notice) for each in carried_out for notice in each.notices]
-        return change_plan(changes, made, passing, looked, versions, notices, alone=alone)
+        outcome = trial_outcome(found, _value(steps), notices)
+        self._touched = outcome.touched
+        compound = compound_change(outcome, await self._indexes(changed), after, alone=alone)
+        for difference in differences(parsed_change(self._changing.sql), compound):
+            _LOG.warning("a schema change does not do what its text says: %s", difference)
+        return compound
 
     async def _indexes(self, relids: Sequence[int]) -> list[ShadowIndex]:
         """The present indexes of these tables."""
@@ -174,12 +151,6 @@ class ExplainChangePortal(StatementPortal):
             await session.backend.run(*TRIAL.undo)
             await asyncio.sleep(_RETRY_SECONDS)
             check(session)
-
-
-def _subject(element: Mapping[str, Any]) -> str:
-    """The subject of the step that adds an element: for a new NOT NULL, its column."""
-    subject: str = (element["of_column"] if element["origin"] == State.ABSENT else None) or element["name"]
-    return subject
 
 
 def _said(notice: NoticeResponse) -> str:

@@ -1,25 +1,20 @@
 """ALTER TABLE: PostgreSQL changes the shadow, the gateway validates and rewrites existing rows.
 
-In a block it is deferred (`gateway.transaction.transactional_ddl`). Outside of a block, a statement with new
-constraints on existing rows passes the states of `catalog.schema.states`. It is first tried and undone, to learn its
-new elements. Each element passes its states as steps that other sessions see, and Spark checks the rows while they go
-on working. Then the statement is executed, with all elements in place. An error undoes everything step by step.
+In a block it is deferred (`gateway.transaction.transactional_ddl`). Outside of a block, it is first tried and undone,
+which makes the plan of its new elements. `gateway.execution.schema.stepwise_change` carries out the plan: elements pass
+their states as steps that other sessions see. Then the statement is executed, with all elements in place.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext
-from itertools import pairwise
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from catalog.background import end
 from catalog.errors import SluiceError, SqlState
-from catalog.schema.schema_change_progress import Progress
 from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, element_from_json
-from catalog.schema.states import RULE_OF, Element, State, path
 from gateway.backend import catalog_calls
 from gateway.backend.connection import Result
 from gateway.backend.lock_backoff import patiently_between
@@ -27,8 +22,6 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.shadow_execution import send_own
 from gateway.execution.constraints.constraint_validation import (
-    Obligation,
-    look,
     meet,
     nulls_found,
     obligations,
@@ -36,14 +29,12 @@ from gateway.execution.constraints.constraint_validation import (
     vouch,
 )
 from gateway.execution.constraints.expression_keys import check_computable
-from gateway.execution.reading.change_progress import watch
 from gateway.execution.schema.catch_up import until_little_is_left
 from gateway.execution.schema.deferred_validation import defer, may_defer, rewriting_before
 from gateway.execution.schema.rewrite_in_block import Rewriting
+from gateway.execution.schema.stepwise_change import StepwiseChange, StepwisePlan
 from gateway.execution.schema.table_rewrite import Reorganisation, recompute
 from gateway.execution.shadow.function_guard import guarding, relay_rows, send_statement
-from gateway.node.sidecar_building import fill
-from gateway.session.cancel_listener import attending
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.session.visibility import latest
@@ -55,7 +46,6 @@ from planner.syntax.table_options import altered_sort_by, without_own_options
 from planner.tree.references import calls_users
 
 if TYPE_CHECKING:
-    from catalog.model import Table
     from gateway.backend.analysis import Analysis
     from gateway.session.session_context import SessionContext
     from gateway.statement.portal import Binding
@@ -86,7 +76,6 @@ class AlterPortal(StatementPortal):
         self._sql = analysis.sql if self._sort_key is None else without_own_options(analysis.sql)
         self._answers: list[bytes] = []
         self._tag = ""
-        self._progress = Progress()
         self._client_min_messages = "notice"
 
     async def run(self) -> None:
@@ -207,11 +196,12 @@ class AlterPortal(StatementPortal):
         if self._makes_index:
             check_computable(session, (await latest(session, self._relid)).table)
         wanted = obligations_of(noted)
-        elements = _ahead(await self._elements(), before) if alone and (wanted or self._makes_index) else []
+        elements = await self._elements() if alone and (wanted or self._makes_index) else []
         columns = await Reorganisation.plan(session, self._relid, self._using, before, of_columns)
-        if alone and (elements or columns is not None):
+        plan = StepwisePlan.of(before, elements, wanted, columns)
+        if alone and not plan.is_empty:
             await transaction.roll_back()
-            await self._change(elements, wanted, columns)
+            await self._step_by_step(plan)
         else:
             if columns is None:
                 *_, noted = await session.backend.run(TRIAL.release, self._vouch_columns(), catalog_calls.obligations())
@@ -287,65 +277,12 @@ class AlterPortal(StatementPortal):
         assert value is not None
         return [element_from_json(each) for each in json.loads(value)]
 
-    async def _change(
-        self, elements: Sequence[ChangingElement], wanted: Sequence[Obligation], columns: Reorganisation | None
-    ) -> None:
-        """Add the elements state by state, and rewrite files; execute the statement when only its commit is left."""
+    async def _step_by_step(self, plan: StepwisePlan) -> None:
+        """Carry out the plan; execute the statement when only its commit is left."""
         session = self.session
         origin = Origin(self._relid, self.analysis.sql, session.user, session.backend.process_id)
-        change = await session.gateway.store.begin_change(origin, elements)
-        if columns is not None:
-            columns.progress = self._progress
-        try:
-            watching = asyncio.create_task(watch(session, change, self._progress, self._client_min_messages))
-            try:
-                for element in change.elements:
-                    await self._add(change, element, wanted)
-                if columns is not None:
-                    await until_little_is_left(columns.catch_up)
-                await session.gateway.store.report(change.change_id, self._progress)
-                async with attending(session):
-                    await change.proceed()
-            finally:
-                await end(watching)
-            await self._conclude(change, columns)
-        except BaseException as error:
-            if columns is not None:
-                await columns.discard()
-            await change.undo(_reason(error))
-            raise
-        finally:
-            await change.close()
-
-    async def _add(self, change: SchemaChange, element: ChangingElement, wanted: Sequence[Obligation]) -> None:
-        """Pass all states before PUBLIC."""
-        for _, after in pairwise(path(element.kind, element.origin)):
-            if after is State.PUBLIC:
-                return
-            self._progress.begin(f'{after} "{element.name}"', 0, 0)
-            async with attending(self.session):
-                await change.advance(element, after)
-                if RULE_OF[after].works:
-                    await change.proceed()
-            if RULE_OF[after].works:
-                for each in wanted:
-                    if each.is_of(element.relid, element.name):
-                        await look(self.session, each, self._progress)
-                if element.kind is Element.INDEX:
-                    await self._fill(change, element)
-
-    async def _fill(self, change: SchemaChange, element: ChangingElement) -> None:
-        """Make the sidecars of existing files."""
-        gateway = self.session.gateway
-        index = await gateway.store.sidecars.find(element.relid, element.name)
-
-        async def progress(done: int, total: int) -> None:
-            self._progress.files_done, self._progress.files_total = done, total
-            await change.proceed()
-
-        if index is not None:
-            async with attending(self.session):
-                await fill(gateway, element.relid, index, self.session.tag, progress)
+        change = StepwiseChange(session, plan, self._client_min_messages)
+        await change.carry_out(origin, partial(self._conclude, columns=plan.columns))
 
     async def _conclude(self, change: SchemaChange, columns: Reorganisation | None) -> None:
         """Execute the client's statement; its commit makes the elements PUBLIC."""
@@ -386,24 +323,3 @@ def _unfinished() -> SluiceError:
         "a change of the table was left unfinished",
         hint="Change the table outside of a transaction block first: that undoes it.",
     )
-
-
-def _ahead(elements: Sequence[ChangingElement], before: Table) -> list[ChangingElement]:
-    """The elements that can exist before the statement is executed. An existing index that becomes a constraint has
-    its name already, and a foreign key to a key of the same statement needs that key: for these, the statement itself
-    checks the rows.
-    """
-    known = {index.name for index in before.indexes}
-    added = [each for each in elements if each.kind is Element.INDEX and each.name not in known]
-    return [
-        each
-        for each in elements
-        if (each in added if each.kind is Element.INDEX else not (added and each.other_relid == each.relid))
-    ]
-
-
-def _reason(error: BaseException) -> str:
-    """The reason why a change was undone, for later readers."""
-    if isinstance(error, asyncio.CancelledError):
-        return "the statement was ended"  # by a timeout, or together with its session
-    return error.message if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,148 @@
+"""The driver of a schema change that is carried out step by step: its plan, and the walk through the states.
+
+The plan is a value. Each element passes the states of `catalog.schema.states`, each step a commit of its own that
+other sessions see, while they go on working. Spark checks existing rows, sidecars of files are made, and columns are
+written anew. An error undoes everything step by step. Source: "Online, Asynchronous Schema Change in F1".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from catalog.background import end
+from catalog.errors import SluiceError
+from catalog.schema.schema_change_progress import Progress
+from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange
+from catalog.schema.states import RULE_OF, Element, State, path
+from gateway.execution.constraints.constraint_validation import Obligation, look
+from gateway.execution.reading.change_progress import watch
+from gateway.execution.schema.catch_up import until_little_is_left
+from gateway.node.sidecar_building import fill
+from gateway.session.cancel_listener import attending
+
+if TYPE_CHECKING:
+    from catalog.model import Table
+    from gateway.execution.schema.table_rewrite import Reorganisation
+    from gateway.session.session_context import SessionContext
+
+
+@dataclass(frozen=True, slots=True)
+class StepwisePlan:
+    """What a statement needs before its own commit: `elements` that pass states, `obligations` of existing rows, and
+    `columns` that are written anew.
+    """
+
+    elements: tuple[ChangingElement, ...]
+    obligations: tuple[Obligation, ...]
+    columns: Reorganisation | None
+
+    @classmethod
+    def of(
+        cls,
+        before: Table,
+        elements: Sequence[ChangingElement],
+        obligations: Sequence[Obligation],
+        columns: Reorganisation | None,
+    ) -> StepwisePlan:
+        """Return the plan of a change of the table `before`, from what a trial found."""
+        return cls(tuple(_ahead(elements, before)), tuple(obligations), columns)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the statement's own commit does everything."""
+        return not self.elements and self.columns is None
+
+
+def _ahead(elements: Sequence[ChangingElement], before: Table) -> list[ChangingElement]:
+    """Return the elements that can exist before the statement is executed.
+
+    An existing index that becomes a constraint has its name already, and a foreign key to a key of the same statement
+    needs that key: for these, the statement itself checks the rows.
+    """
+    known = {index.name for index in before.indexes}
+    added = [each for each in elements if each.kind is Element.INDEX and each.name not in known]
+    return [
+        each
+        for each in elements
+        if (each in added if each.kind is Element.INDEX else not (added and each.other_relid == each.relid))
+    ]
+
+
+class StepwiseChange:
+    """Carries out one plan. `level` is the client's client_min_messages, for notices of progress."""
+
+    def __init__(self, session: SessionContext, plan: StepwisePlan, level: str) -> None:
+        self._session, self._plan, self._level = session, plan, level
+        self._progress = Progress()
+
+    async def carry_out(self, origin: Origin, conclude: Callable[[SchemaChange], Awaitable[None]]) -> None:
+        """Pass all states before PUBLIC; then `conclude` executes the statement, whose commit makes all PUBLIC."""
+        store, columns = self._session.gateway.store, self._plan.columns
+        change = await store.begin_change(origin, self._plan.elements)
+        if columns is not None:
+            columns.progress = self._progress
+        try:
+            watching = asyncio.create_task(watch(self._session, change, self._progress, self._level))
+            try:
+                for element in change.elements:
+                    await self._add(change, element)
+                if columns is not None:
+                    await until_little_is_left(columns.catch_up)
+                await store.report(change.change_id, self._progress)
+                async with attending(self._session):
+                    await change.proceed()
+            finally:
+                await end(watching)
+            await conclude(change)
+        except BaseException as error:
+            if columns is not None:
+                await columns.discard()
+            await change.undo(_reason(error))
+            raise
+        finally:
+            await change.close()
+
+    async def _add(self, change: SchemaChange, element: ChangingElement) -> None:
+        """Pass all states of an element before PUBLIC."""
+        for _, after in pairwise(path(element.kind, element.origin)):
+            if after is State.PUBLIC:
+                return
+            self._progress.begin(f'{after} "{element.name}"', 0, 0)
+            async with attending(self._session):
+                await change.advance(element, after)
+                if RULE_OF[after].works:
+                    await change.proceed()
+            if RULE_OF[after].works:
+                await self._work(change, element)
+
+    async def _work(self, change: SchemaChange, element: ChangingElement) -> None:
+        """Process existing rows: check them, or make the sidecars of their files."""
+        for each in self._plan.obligations:
+            if each.is_of(element.relid, element.name):
+                await look(self._session, each, self._progress)
+        if element.kind is Element.INDEX:
+            await self._fill(change, element)
+
+    async def _fill(self, change: SchemaChange, element: ChangingElement) -> None:
+        """Make the sidecars of existing files."""
+        gateway = self._session.gateway
+        index = await gateway.store.sidecars.find(element.relid, element.name)
+
+        async def progress(done: int, total: int) -> None:
+            self._progress.files_done, self._progress.files_total = done, total
+            await change.proceed()
+
+        if index is not None:
+            async with attending(self._session):
+                await fill(gateway, element.relid, index, self._session.tag, progress)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the reason why a change was undone, for later readers."""
+    if isinstance(error, asyncio.CancelledError):
+        return "the statement was ended"  # by a timeout, or together with its session
+    return error.message if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
