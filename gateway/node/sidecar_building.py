@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -36,9 +37,17 @@ _AGAIN_SECONDS: Final = 5.0
 Progress = Callable[[int, int], Awaitable[None]]
 
 
-async def fill(gateway: GatewayContext, relid: int, index: Index, tag: str, progress: Progress | None = None) -> None:
-    """Make the sidecars that the index lacks. Before each file, `progress` gets the number of finished files and of
-    all files.
+async def fill(
+    gateway: GatewayContext,
+    relid: int,
+    index: Index,
+    tag: str,
+    *,
+    progress: Progress | None = None,
+    together: int = 1,
+) -> None:
+    """Make the sidecars that the index lacks, of so many files `together`. Before each file, `progress` gets the number
+    of finished files and of all files.
 
     An index whose keys cannot be searched is marked as unused. `tag` is the engine's name for the jobs.
     """
@@ -50,23 +59,55 @@ async def fill(gateway: GatewayContext, relid: int, index: Index, tag: str, prog
     while missing := [each for each in await sidecars.lacking(index) if each not in passed]:
         total = max(await sidecars.total(relid), len(missing))
         version = (await gateway.store.versions([relid])).get(relid)
-        files = {} if version is None else {file.data_file_id: file for file in version.files}
-        for number, data_file_id in enumerate(missing):
-            if progress is not None:
-                await progress(total - len(missing) + number, total)
-            passed.add(data_file_id)
-            file = files.get(data_file_id)
-            if version is None or file is None:
-                continue  # the file was removed meanwhile
-            try:
-                await _make(gateway, version, index, file, tag)
-            except SluiceError as error:
-                if error.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
-                    raise
+        filling = _Filling(gateway, version, index, tag, progress, missing, total)
+        # One that fails does not stop another in the middle of its file.
+        ends = await asyncio.gather(*(filling.work() for _ in range(together)), return_exceptions=True)
+        passed.update(missing)
+        for error in ends:
+            if isinstance(error, SluiceError) and error.sqlstate == SqlState.FEATURE_NOT_SUPPORTED:
                 await sidecars.refuse(index, error.message)
                 return
+            if isinstance(error, BaseException):
+                raise error
         if progress is not None:
             await progress(total, total)
+
+
+class _Filling:
+    """The files of one version of a table that lack a sidecar; `work` may run several times at once."""
+
+    def __init__(  # noqa: PLR0917
+        self,
+        gateway: GatewayContext,
+        version: TableVersion | None,
+        index: Index,
+        tag: str,
+        progress: Progress | None,
+        missing: Sequence[int],
+        total: int,
+    ) -> None:
+        self._gateway, self._version, self._index, self._tag = gateway, version, index, tag
+        self._progress, self._total = progress, total
+        self._files = {} if version is None else {file.data_file_id: file for file in version.files}
+        self._missing = deque(missing)
+        self._left = len(missing)
+        self._reporting = asyncio.Lock()
+
+    async def work(self) -> None:
+        """Make sidecars until no file is left. An error leaves all files that are not begun."""
+        while self._missing:
+            data_file_id = self._missing.popleft()
+            try:
+                if self._progress is not None:
+                    async with self._reporting:
+                        await self._progress(self._total - self._left, self._total)
+                file = self._files.get(data_file_id)
+                if self._version is not None and file is not None:  # else it was removed meanwhile
+                    await _make(self._gateway, self._version, self._index, file, self._tag)
+            except BaseException:
+                self._missing.clear()
+                raise
+            self._left -= 1
 
 
 async def _make(gateway: GatewayContext, version: TableVersion, index: Index, file: DataFile, tag: str) -> None:

@@ -101,8 +101,12 @@ def write_sidecar(  # noqa: PLR0917
         *(arrow_field(column.name, column) for column in columns),
         _POSITION.with_metadata({FIELD_ID: str(len(columns) + 1).encode()}),
     ])  # fmt: skip
-    sort = [(column.name, "ascending") for column in columns]
-    ordered = rows.take(pc.sort_indices(rows, [*sort, (POSITION, "ascending")]))
+    # The sort is stable, so that equal keys stay in the order of positions. One key is sorted faster than several.
+    rows = _by_position(rows)
+    keys = [_one(rows.column(column.name)) for column in columns]
+    order = keys[0] if len(keys) == 1 else pa.table(keys, [column.name for column in columns])
+    sort = [("" if len(keys) == 1 else column.name, "ascending") for column in columns]
+    ordered = rows.take(pc.sort_indices(order, sort))
     ordered = pa.Table.from_arrays([_one(each) for each in ordered.columns], schema=schema)
     files.create_folder(folder)
     try:
@@ -117,6 +121,12 @@ def write_sidecar(  # noqa: PLR0917
         raise
     assert file.data_file_id is not None
     return Sidecar(index.index_id, file.data_file_id, written, since_snapshot)
+
+
+def _by_position(rows: pa.Table) -> pa.Table:
+    """Return the rows in the order of their positions; Spark may have computed parts of a file in another one."""
+    places = rows.column(POSITION).to_numpy()
+    return rows if bool(np.all(places[1:] > places[:-1])) else rows.sort_by(POSITION)
 
 
 def _one(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from catalog.background import end
 from catalog.errors import SluiceError
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from catalog.model import Table
     from gateway.execution.schema.table_rewrite import Reorganisation
     from gateway.session.session_context import SessionContext
+
+
+# An index is made of so many files at a time, as PostgreSQL's workers make one together.
+_FILES_TOGETHER: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,9 @@ class StepwiseChange:
 
         if index is not None:
             async with attending(self._session):
-                await fill(gateway, element.relid, index, self._session.tag, progress)
+                await fill(
+                    gateway, element.relid, index, self._session.tag, progress=progress, together=_FILES_TOGETHER
+                )
 
 
 def _reason(error: BaseException) -> str:
