@@ -1,17 +1,18 @@
-"""The text of ALTER TABLE and ALTER SEQUENCE: expressions for new values, and whether sequences only restart.
+"""ALTER TABLE and ALTER SEQUENCE: what PostgreSQL's parse tree tells, and texts that must stay letter by letter.
 
-Pure. PostgreSQL decides what a statement does; these facts are in none of its catalogs. Source: PostgreSQL
-documentation, "ALTER TABLE", "ALTER SEQUENCE".
+Pure. PostgreSQL decides what a statement does; these facts are in none of its catalogs. Source: parsenodes.h;
+PostgreSQL documentation, "ALTER TABLE", "ALTER SEQUENCE".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from planner.syntax.lexer import Kind, Token, tokens
 from planner.tree.nodes import Node, text, walk
 
+_FOREIGN_KEY: Final = "FOREIGN_KEY"  # outfuncs.c
 # The words before the expression in a clause, after the column's name.
 _BEFORE: Final = {("type",): "using", ("set", "data"): "using", ("set", "expression"): "as"}
 
@@ -47,9 +48,9 @@ def past_guards(statement: str) -> str:
     return changed + statement[end:]
 
 
-def refers(statement: str) -> bool:
-    """Whether a schema change may add a foreign key."""
-    return any(token.kind is Kind.WORD and token.text == "references" for token in tokens(statement))
+def refers(utility: Node) -> bool:
+    """Whether a schema change adds a foreign key."""
+    return any(node.type == "CONSTRAINT" and text(node.contype) == _FOREIGN_KEY for node in walk(utility))
 
 
 def numbered_later(utility: Node) -> list[str]:
@@ -69,37 +70,24 @@ def numbered_later(utility: Node) -> list[str]:
     return [name for name in numbered if name in added]
 
 
-def restarts_columns(statement: str) -> bool:
+def restarts_columns(utility: Node) -> bool:
     """Whether all that an ALTER TABLE does is `ALTER [COLUMN] name RESTART [[WITH] number]`, of one column or more."""
-    for clause in _clauses(_without_end(statement)):
-        words = [token.text for token in clause]
-        place = 3 if words[1:2] == ["column"] and words[2:3] != ["restart"] else 2
-        if words[:1] != ["alter"] or not _restarts(clause[place:]):
-            return False
-    return True
+    commands = [node.fields.get("def") for node in walk(utility) if node.type == "ALTERTABLECMD"]
+    return bool(commands) and all(map(_restarts, commands))
 
 
-def restarts_sequence(statement: str) -> bool:
+def restarts_sequence(utility: Node) -> bool:
     """Whether all that an ALTER SEQUENCE does is `RESTART [[WITH] number]`."""
-    items = _without_end(statement)[2:]
-    if [token.text for token in items[:2]] == ["if", "exists"]:
-        items = items[2:]
-    place = 1
-    while [token.text for token in items[place : place + 1]] == ["."]:
-        place += 2
-    return _restarts(items[place:])
+    return _restarts(utility.fields.get("options"))
+
+
+def _restarts(options: Any) -> bool:
+    """Whether a list of DefElem has nothing but RESTART."""
+    return isinstance(options, tuple) and {text(option.fields.get("defname")) for option in options} == {"restart"}
 
 
 def _without_end(statement: str) -> list[Token]:
     return [token for token in tokens(statement) if token.text != ";" or token.kind is not Kind.SYMBOL]
-
-
-def _restarts(items: Sequence[Token]) -> bool:
-    words = [token.text for token in items]
-    if words[:1] != ["restart"] or items[0].kind is not Kind.WORD:
-        return False
-    number = words[2:] if words[1:2] == ["with"] else words[1:]
-    return number == words[1:] == [] or "".join(number).lstrip("+-").isdigit()
 
 
 def _clauses(items: Sequence[Token]) -> Iterator[list[Token]]:

@@ -25,7 +25,7 @@ class AlterSequencePortal(SchemaOnlyPortal):
         oid = await resolve(session, self.routed.query.utilityStmt.sequence)
         tag = await self._patiently()
         restarted = None
-        if oid is not None and restarts_sequence(self.analysis.sql):
+        if oid is not None and restarts_sequence(self.routed.query.utilityStmt):
             restarted = await sequence_by_oid(session.backend, oid)
         await defer(
             session,

@@ -69,7 +69,8 @@ class AlterPortal(StatementPortal):
         self._using = using_expressions(analysis.sql)
         assert routed.query is not None
         self._calls_users = calls_users(routed.query.utilityStmt, session.gateway.builtins)
-        self._only_restarts = restarts_columns(analysis.sql)
+        self._only_restarts = restarts_columns(routed.query.utilityStmt)
+        self._refers = refers(routed.query.utilityStmt)
         self._makes_index = routed.query.utilityStmt.type == "INDEXSTMT"
         self._numbered_later = numbered_later(routed.query.utilityStmt)
         self._sort_key = altered_sort_by(routed.query.utilityStmt)
@@ -102,7 +103,7 @@ class AlterPortal(StatementPortal):
         """
         session, transaction = self.session, self.session.transaction
         deferred = transaction.deferred
-        if not await may_defer(session, [self._relid], refers=refers(self.analysis.sql)):
+        if not await may_defer(session, [self._relid], refers=self._refers):
             await deferred.settle()
             return False
         await deferred.open()
