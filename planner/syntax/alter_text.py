@@ -12,7 +12,7 @@ from typing import Any, Final
 from planner.syntax.lexer import Kind, Token, tokens
 from planner.tree.nodes import Node, text, walk
 
-_FOREIGN_KEY: Final = "FOREIGN_KEY"  # outfuncs.c
+_FOREIGN_KEY: Final = 9  # ConstrType: CONSTR_FOREIGN
 # The words before the expression in a clause, after the column's name.
 _BEFORE: Final = {("type",): "using", ("set", "data"): "using", ("set", "expression"): "as"}
 
@@ -50,7 +50,7 @@ def past_guards(statement: str) -> str:
 
 def refers(utility: Node) -> bool:
     """Whether a schema change adds a foreign key."""
-    return any(node.type == "CONSTRAINT" and text(node.contype) == _FOREIGN_KEY for node in walk(utility))
+    return any(node.type == "CONSTRAINT" and int(node.contype) == _FOREIGN_KEY for node in walk(utility))
 
 
 def numbered_later(utility: Node) -> list[str]:
