@@ -23,8 +23,15 @@ from gateway.execution.changes.row_changes import Changing, commit_with
 from gateway.execution.constraints.constraint_validation import meet, obligations
 from gateway.execution.functions.filled_shadows import TOUCHES, FilledShadows, Touch, too_large, touches
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
-from gateway.execution.functions.trigger_lookup import fired_triggers
-from gateway.execution.reading.function_tables import likely_tables, may_tell_at_once, trigger_texts
+from gateway.execution.functions.trigger_lookup import changed_relations, fired_triggers
+from gateway.execution.reading.function_tables import (
+    Words,
+    likely_tables,
+    may_tell_at_once,
+    tables_named,
+    trigger_texts,
+    words_of,
+)
 from gateway.execution.reading.postgres_query import is_small
 from gateway.execution.shadow.function_guard import (
     NEWEST,
@@ -41,6 +48,7 @@ from gateway.session.constraint_modes import KEEP_OWN
 from gateway.session.cursors import CREATED
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.response_spool import ResponseSpool
+from gateway.session.visibility import versions
 from gateway.statement.portal import StatementPortal
 from gateway.wire.messages.backend import CommandComplete
 from planner.tree.nodes import name_of
@@ -55,6 +63,8 @@ if TYPE_CHECKING:
 _ROUNDS_MAX: Final = 30
 # After a conflict, the next execution sees what others have committed.
 _CONFLICTS_MAX: Final = 5
+# Tables that a statement names are copied before it first runs if they have no more rows in all.
+_PREDICTED_ROWS_MAX: Final = 20_000
 CURSORS: Final = Statement(
     f"SELECT name, {CREATED}, is_holdable FROM pg_catalog.pg_cursors"
     " WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0"
@@ -78,10 +88,15 @@ class GuardedPortal(StatementPortal):
         super().__init__(session, analysis, routed, binding)
         self.looked_at: set[int] = set()  # tables whose existing rows are needed
         self._heard: set[int] = set()  # tables whose triggers are known
+        self._words = Words(frozenset(), are_all=False)  # of its text, and of functions that it names
 
     async def run(self) -> None:
         transaction = self.session.transaction
         await transaction.begin()
+        self._words = await words_of(self.session, await self._texts())
+        if (predicted := await self._predicted()) is not None:
+            self._give_tag(await self.over_rows(*predicted))
+            return
         answers = ResponseSpool()
         try:
             tag, shadows, touched = await self._carry_out(answers)
@@ -93,13 +108,60 @@ class GuardedPortal(StatementPortal):
         finally:
             answers.close()
         if shadows is not None:
-            likely, shadows.words = await likely_tables(self.session, [self.analysis.sql])
+            shadows.words = set(self._words.found)
             await self.ask_limit()
-            wanted = touched | likely
+            wanted = touched | await tables_named(self.session, self._words)
             await self.hear(shadows, wanted)
             tag = await self.over_rows(shadows, wanted, shadows.emptied)
+        self._give_tag(tag)
+
+    async def _texts(self) -> list[str]:
+        """The texts that name what it uses: its own, and those of the triggers of relations that it changes."""
+        changed = changed_relations(self.routed.query)
+        texts = (await trigger_texts(self.session, changed))[0] if changed else []
+        return [self.analysis.sql, *texts]
+
+    def _give_tag(self, tag: str) -> None:
         if tag:
             self.session.client.send(CommandComplete(tag))
+
+    async def _predicted(self) -> tuple[FilledShadows, set[int]] | None:
+        """The shadows of the tables that it names, if their rows are few and it is sure to be executed over rows only:
+        then it is not executed over empty shadows first, so that it takes numbers of sequences once. None otherwise.
+        """
+        session, transaction = self.session, self.session.transaction
+        if self._words.may_change_schemas or session.cursors.any_open or self._fetched() is not None:
+            return None
+        if transaction.parts is not None or transaction.deferred.pending:
+            return None
+        wanted = await tables_named(session, self._words)
+        if not wanted:
+            return None
+        shadows, cursors = await self.unfilled()
+        if cursors.rows:
+            return None
+        session.cursors.filled.clear()
+        shadows.words = set(self._words.found)
+        await self.hear(shadows, wanted)
+        known = await versions(session, list(wanted))
+        rows = sum(version.row_count for version in known.values())
+        if rows > _PREDICTED_ROWS_MAX or any(version.table.materialized for version in known.values()):
+            return None
+        await self.ask_limit()
+        return shadows, wanted
+
+    async def unfilled(self) -> tuple[FilledShadows, Result]:
+        """Shadows that are not filled yet, before the statement first runs; and the backend's cursors."""
+        session, backend = self.session, self.session.backend
+        session.cursors.check_unread()
+        session.run_functions()
+        newest, cursors, scanned, wrote, _ = await backend.run(NEWEST, CURSORS, SCANS, written(()), WATCHED)
+        number = newest.rows[0][0]
+        before: dict[int, Touch] = {}
+        if wrote.rows or scanned.rows[0][0] != b"0":
+            [known] = await backend.run(Statement(TOUCHES, (number,)))
+            before = touches(known)
+        return FilledShadows(session, self.analysis.sql, number, before), cursors
 
     async def _carry_out(self, answers: ResponseSpool) -> tuple[str, FilledShadows | None, set[int]]:
         """Execute over empty shadows. If it used any, undo it, and return which to fill, and how."""
@@ -120,7 +182,7 @@ class GuardedPortal(StatementPortal):
             before = touches(known)
         error: SluiceError | None = None
         tag, opened = "", list[tuple[bytes | None, ...]]()
-        at_once = await may_tell_at_once(session, self.analysis.sql)
+        at_once = await may_tell_at_once(session, self._words)
         if at_once:  # the notices show its progress
             await self._give(answers)
         try:

@@ -75,11 +75,23 @@ def _changes(routed: Routed) -> Iterator[tuple[int, Event, bool]]:
     elif routed.route is Route.TRUNCATE:
         yield from ((oid, Event.TRUNCATE, False) for oid in routed.lake)
     elif routed.route is Route.WITH_CHANGES:
-        for node in walk(query):
-            if node.type == "QUERY" and node.resultRelation:
-                yield _change(node)
+        yield from _all_changes(query)
     elif routed.route in _CHANGES:
         yield _change(query)
+
+
+def _all_changes(query: Node) -> Iterator[tuple[int, Event, bool]]:
+    """The changes of a query and of its WITH."""
+    for node in walk(query):
+        if node.type == "QUERY" and node.resultRelation:
+            yield _change(node)
+
+
+def changed_relations(query: Node | None) -> set[int]:
+    """The tables and views that a query and its WITH change; none for another statement."""
+    if query is None or query.type != "QUERY":
+        return set()
+    return {oid for oid, _, _ in _all_changes(query)}
 
 
 def _change(query: Node) -> tuple[int, Event, bool]:

@@ -12,15 +12,13 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
-from gateway.backend.own_statement import Statement
 from gateway.execution.changes.insert import target_oid
-from gateway.execution.functions.do_call import CURSORS, GuardedPortal
-from gateway.execution.functions.filled_shadows import TOUCHES, FilledShadows, Touch, touches
+from gateway.execution.functions.do_call import GuardedPortal
+from gateway.execution.functions.filled_shadows import FilledShadows
 from gateway.execution.functions.trigger_lookup import changes_view, needs_rows, targets
 from gateway.execution.reading.function_tables import likely_tables, trigger_texts
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import SMALL_ROWS, is_small
-from gateway.execution.shadow.function_guard import NEWEST, SCANS, WATCHED, written
 from gateway.session.offload import offloaded
 from gateway.session.visibility import versions
 from gateway.wire.messages.backend import CommandComplete
@@ -77,19 +75,11 @@ class TriggeredPortal(GuardedPortal):
 
     async def shadows(self) -> FilledShadows:
         """The shadows to fill, before the statement first runs."""
-        session, backend = self.session, self.session.backend
-        session.cursors.check_unread()
-        session.run_functions()
-        newest, cursors, scanned, wrote, _ = await backend.run(NEWEST, CURSORS, SCANS, written(()), WATCHED)
+        shadows, cursors = await self.unfilled()
         self.check_repeatable(cursors, settled=True)
         if not cursors.rows:
-            session.cursors.filled.clear()
-        number = newest.rows[0][0]
-        before: dict[int, Touch] = {}
-        if wrote.rows or scanned.rows[0][0] != b"0":
-            [known] = await backend.run(Statement(TOUCHES, (number,)))
-            before = touches(known)
-        return FilledShadows(session, self.analysis.sql, number, before)
+            self.session.cursors.filled.clear()
+        return shadows
 
     async def prepare(self) -> None:
         """Work that is done once, in the transaction, before anything else."""

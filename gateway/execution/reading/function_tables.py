@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import FIRST_USER_OID
@@ -52,16 +53,36 @@ FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_cata
 WHERE t.tgrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND NOT t.tgisinternal
     AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
 """
+# First words of statements that change schemas, and of those that PL/pgSQL builds.
+_OF_SCHEMAS: Final = frozenset(
+    {"alter", "create", "drop", "truncate", "lock", "grant", "revoke", "reindex", "cluster", "refresh", "execute"}
+)
 _ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of texts, and of functions that they name, recursively; whether these `are_all`."""
+
+    found: frozenset[str]
+    are_all: bool
+
+    @property
+    def may_change_schemas(self) -> bool:
+        """Whether a statement among them may be one of DDL, or be built from parts."""
+        return not self.are_all or not _OF_SCHEMAS.isdisjoint(self.found)
 
 
 async def likely_tables(session: SessionContext, texts: Sequence[str]) -> tuple[set[int], set[str]]:
     """Tables whose names occur in these texts, or in functions named there, recursively; and all words."""
-    words, _ = await _all_words(session, texts)
-    run, sync = session.backend.run, session.simple
-    [tables] = await run(Statement(_TABLES, (text_array(words),)), sync=sync)
-    found_tables = await lake_relations(session, (int(oid) for (oid,) in tables.rows if oid is not None))
-    return set(found_tables), words
+    words = await words_of(session, texts)
+    return await tables_named(session, words), set(words.found)
+
+
+async def tables_named(session: SessionContext, words: Words) -> set[int]:
+    """The lake tables that have one of these names."""
+    [tables] = await session.backend.run(Statement(_TABLES, (text_array(words.found),)), sync=session.simple)
+    return set(await lake_relations(session, (int(oid) for (oid,) in tables.rows if oid is not None)))
 
 
 async def trigger_texts(session: SessionContext, oids: Iterable[int]) -> tuple[list[str], bool]:
@@ -70,20 +91,19 @@ async def trigger_texts(session: SessionContext, oids: Iterable[int]) -> tuple[l
     return [str(source or b"", "utf-8") for source, _ in sources.rows], any(each == b"t" for _, each in sources.rows)
 
 
-async def may_tell_at_once(session: SessionContext, text: str) -> bool:
-    """Whether a statement, with the functions that it calls, raises messages, names no table or view of any schema,
-    and builds no statement: it is then very unlikely to use the lake. False for long texts.
+async def may_tell_at_once(session: SessionContext, words: Words) -> bool:
+    """Whether a statement of these words raises messages, names no table or view of any schema, and builds no
+    statement: it is then very unlikely to use the lake.
     """
-    words, are_all = await _all_words(session, [text])
-    if not are_all or "raise" not in words or "execute" in words:
+    if not words.are_all or "raise" not in words.found or "execute" in words.found:
         return False
-    asked = Statement(_NAMED, (text_array(words), str(FIRST_USER_OID)))
+    asked = Statement(_NAMED, (text_array(words.found), str(FIRST_USER_OID)))
     [named] = await session.backend.run(asked, sync=session.simple)
     return named.rows[0][0] == b"f"
 
 
-async def _all_words(session: SessionContext, texts: Sequence[str]) -> tuple[set[str], bool]:
-    """The words of the texts, of functions named by them, recursively; whether these are all."""
+async def words_of(session: SessionContext, texts: Sequence[str]) -> Words:
+    """The words of these texts, and of functions named by them, recursively. Of long texts, the first part counts."""
     run, sync = session.backend.run, session.simple
     words, known, are_all = set[str](), set[int](), True
     for _ in range(_DEPTH_MAX):
@@ -96,7 +116,7 @@ async def _all_words(session: SessionContext, texts: Sequence[str]) -> tuple[set
         known |= {int(oid or 0) for oid, _ in sources.rows}
         if not texts:
             break
-    return words, are_all
+    return Words(frozenset(words), are_all)
 
 
 async def touches_others(session: SessionContext, routed: Routed) -> bool:
