@@ -63,6 +63,10 @@ if TYPE_CHECKING:
 _ROUNDS_MAX: Final = 30
 # After a conflict, the next execution sees what others have committed.
 _CONFLICTS_MAX: Final = 5
+_PREPARED: Final = (
+    "SELECT statement FROM pg_catalog.pg_prepared_statements"
+    " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text AND from_sql"
+)
 # Tables that a statement names are copied before it first runs if they have no more rows in all.
 _PREDICTED_ROWS_MAX: Final = 20_000
 CURSORS: Final = Statement(
@@ -116,10 +120,17 @@ class GuardedPortal(StatementPortal):
         self._give_tag(tag)
 
     async def _texts(self) -> list[str]:
-        """The texts that name what it uses: its own, and those of the triggers of relations that it changes."""
-        changed = changed_relations(self.routed.query)
+        """The texts that name what it uses: its own, and those of the triggers of relations that it changes.
+
+        Of EXECUTE, that of the prepared statement counts.
+        """
+        query, text = self.routed.query, self.analysis.sql
+        if query is not None and query.fields.get("utilityStmt") and query.utilityStmt.type == "EXECUTESTMT":
+            [prepared] = await self.session.backend.run(Statement(_PREPARED, (name_of(query.utilityStmt.name),)))
+            text = (prepared.rows[0][0] or b"").decode() if prepared.rows else text
+        changed = changed_relations(query)
         texts = (await trigger_texts(self.session, changed))[0] if changed else []
-        return [self.analysis.sql, *texts]
+        return [text, *texts]
 
     def _give_tag(self, tag: str) -> None:
         if tag:
