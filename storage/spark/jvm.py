@@ -99,6 +99,8 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.timeType.enabled": "true",
+    # Conditions reach Parquet with dates and times as they are. Java's older classes move those of before 1582-10-15.
+    "spark.sql.datetime.java8API.enabled": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
