@@ -111,6 +111,8 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
     # Row groups are skipped by bounds. To look into dictionaries as well is to read a column twice that has many values.
     "spark.hadoop.parquet.filter.dictionary.enabled": "false",
+    # Spark reads one field of a struct by its name, not by its ID, as NULL.
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.parquet.fieldId.write.enabled": "true",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
