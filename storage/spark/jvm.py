@@ -109,7 +109,7 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.sql.cteRecursionRowLimit": "-1",
     "spark.sql.files.maxPartitionBytes": "8m",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
-    # Row groups are skipped by bounds. To look into dictionaries as well is to read a column twice that has many values.
+    # Row groups are skipped by bounds. To look into dictionaries, too, is to read a column of many values twice.
     "spark.hadoop.parquet.filter.dictionary.enabled": "false",
     # Spark reads one field of a struct by its name, not by its ID, as NULL.
     "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
