@@ -6,9 +6,9 @@ read under a long name, longer than any name in PostgreSQL, so that no file has 
 
 A column keeps its long name where statistics could leave out a row that a condition is true for:
 
-- Its type does not order as the statistics do. Those of floats leave out NaN, which is the greatest number here, and
-  dictionaries tell 0.0 from -0.0. For Java there is no 24:00. Lists and structs have no order of their own there.
-  By timestamps without time zone Spark 4.3 skips nothing.
+- Its type does not order as the statistics do. Those of floats leave out NaN, which is the greatest number here. For
+  Java there is no 24:00. Lists and structs have no order of their own there. By timestamps without time zone Spark 4.3
+  skips nothing.
 - The file has it in another type. A constant of the column's type may not fit into that of the file.
 - Spark could take its name for another: names that differ in case alone, names with dots, and those of Spark's own.
 - The file is of another writer than Sluice's two, Arrow and Spark.
@@ -38,7 +38,7 @@ _Named: TypeAlias = Mapping[int, tuple[str, pa.DataType]]
 
 _NAME_BYTES_MAX: Final = 63  # of PostgreSQL (NAMEDATALEN)
 _WRITERS: Final = ("parquet-cpp-arrow ", "parquet-mr ")
-# Lake forms whose order, equality included, is that of Parquet's statistics and dictionaries; see above.
+# Lake forms whose order, equality included, is that of Parquet's statistics; see above.
 _ORDERED_FORMS: Final = frozenset({
     "boolean", "int16", "int32", "int64", "varchar", "json", "uuid", "blob", "date", "timestamptz",
 })  # fmt: skip
