@@ -316,6 +316,32 @@ async def test_deleted_rows_and_positions_where_row_groups_are_skipped(
         assert result["_position"].to_pylist() == [9, 10, 11, 32, 34, 35]
 
 
+async def test_positions_where_a_row_group_has_several_pages(
+    reader: Reader, engine: SparkEngine, lake_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's files say what each page has; pages of one column end at other rows than those of another."""
+    for module in ("storage.spark.read_names", "storage.spark.write"):
+        monkeypatch.setattr(f"{module}.ROW_GROUP_ROWS", 32_768)
+    of = table(k=datatypes.INT4, v=datatypes.INT4, w=datatypes.TEXT)
+    source = query(
+        "SELECT cast(id AS INT), cast(id DIV 10 AS INT), repeat(sha2(string(id), 256), 9) FROM range(0, 60000, 1, 1)"
+    )
+    version = TableVersion(of, 1, await by_spark(engine, of, source))
+    assert names_in(lake_path, version)[version.files[0].path] == ("k", "v", "w")
+    version = delete_rows(lake_path, version, 0, f0=[5, 25_011, 25_018, 45_000])
+    for condition, expected in {
+        "c2 = 2501": [n for n in range(25_010, 25_020) if n not in (25_011, 25_018)],
+        "c2 IN (0, 3000, 4500)": [*range(5), *range(6, 10), *range(30_000, 30_010), *range(45_001, 45_010)],
+        "c2 = 2501 AND c3 = repeat(sha2('25015', 256), 9)": [25_015],
+    }.items():
+        sql = (
+            f"SELECT c1, _position, c3 = repeat(sha2(string(c1), 256), 9) AS same FROM t WHERE {condition} ORDER BY c1"
+        )
+        result = await reader.table(sql, scan(version, position=True))
+        assert result["c1"].to_pylist() == result["_position"].to_pylist() == expected
+        assert all(result["same"].to_pylist())
+
+
 async def test_many_renames_make_few_relations(
     reader: Reader, lake_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
