@@ -99,6 +99,8 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.timeType.enabled": "true",
+    # Conditions reach Parquet with dates and times as they are. Java's older classes move those of before 1582-10-15.
+    "spark.sql.datetime.java8API.enabled": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
@@ -107,6 +109,10 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.sql.cteRecursionRowLimit": "-1",
     "spark.sql.files.maxPartitionBytes": "8m",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+    # Row groups are skipped by bounds. To look into dictionaries, too, is to read a column of many values twice.
+    "spark.hadoop.parquet.filter.dictionary.enabled": "false",
+    # Spark reads one field of a struct by its name, not by its ID, as NULL.
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.parquet.fieldId.write.enabled": "true",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",

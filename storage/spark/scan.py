@@ -11,8 +11,8 @@ by their names alone, so that a lake may be moved; all of a table's are in its o
 Small files are read and kept here (`storage/parquet/small_files.py`), and Spark gets their rows, also beside large
 files. This takes Spark a quarter of the processor time for few files, and a small part of it for many.
 
-Columns are read by their IDs, but Spark looks up the statistics by which it skips parts of a file by name. So a
-column's name here must not be that of another column in the file: it is longer than any name in PostgreSQL.
+Columns are read by their IDs, but Spark looks up the statistics by which it skips row groups by name. So files are read
+together if they have the same columns under the same names (`storage/spark/read_names.py`).
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from storage.spark.index_fetch import (
     plain_field,
 )
 from storage.spark.jvm import SparkJvm
+from storage.spark.read_names import ReadNames, read_names
 
 VIEWS_MAX: Final = 256
 # So many small files are read beside located rows, in place of a job of Spark's.
@@ -62,7 +63,6 @@ _UNPACKED_BYTES_MAX: Final = 64 * 2**20
 _HANDED_FILES_MIN: Final = 8
 # The limit of all views for rows that were handed over, in bytes of their files.
 _VIEWS_BYTES_MAX: Final = 64 * 2**20
-_NAME_BYTES_MAX: Final = 63  # of PostgreSQL (NAMEDATALEN)
 
 # (table, columns, files with their delete files, whether positions are shown, the numbers of first rows if shown)
 _Key = tuple[Any, ...]
@@ -240,7 +240,7 @@ class _Relation:
 
     def of(self, files: Sequence[DataFile]) -> JavaObject:
         """Return the live rows of the files, under the names `c<attnum>`."""
-        parts = [self._part(group, missing) for missing, group in self._groups(files)]
+        parts = [self._part(group, missing, names) for missing, names, group in self._groups(files)]
         if not parts:
             return self._empty()
         frame = parts[0]
@@ -260,12 +260,15 @@ class _Relation:
         ]
         return joined.selectExpr(_seq(self._jvm, columns))
 
-    def _groups(self, files: Sequence[DataFile]) -> list[tuple[tuple[Column, ...], list[DataFile]]]:
-        """Group files that can be read alike: lacking the same columns, and with or without deleted rows."""
-        groups: dict[tuple[tuple[Column, ...], bool], list[DataFile]] = {}
+    def _groups(self, files: Sequence[DataFile]) -> list[tuple[tuple[Column, ...], ReadNames, list[DataFile]]]:
+        """Group files that can be read alike: lacking the same columns, under the same names, and with or without
+        deleted rows."""
+        names = read_names(self._reading.files, self._table, files, self._reading.check)
+        groups: dict[tuple[tuple[Column, ...], ReadNames, bool], list[DataFile]] = {}
         for file in files:
-            groups.setdefault((self._missing(file), file.delete_file is not None), []).append(file)
-        return [(missing, group) for (missing, _), group in groups.items()]
+            key = self._missing(file), names[file.path], file.delete_file is not None
+            groups.setdefault(key, []).append(file)
+        return [(missing, group_names, group) for (missing, group_names, _), group in groups.items()]
 
     def _missing(self, file: DataFile) -> tuple[Column, ...]:
         """Return the columns with an initial default that the file was written without."""
@@ -276,11 +279,11 @@ class _Relation:
             and not any(field_id in file.statistics for field_id in _field_ids(column))
         )
 
-    def _part(self, files: list[DataFile], missing: tuple[Column, ...]) -> JavaObject:
-        there = [column for column in self._table.columns if column not in missing]
-        frame = self._read([spark_field(_read_name(column), column) for column in there], files)
+    def _part(self, files: list[DataFile], missing: tuple[Column, ...], names: ReadNames) -> JavaObject:
+        there = [each for each in zip(self._table.columns, names, strict=True) if each[0] not in missing]
+        frame = self._read([spark_field(name, column) for column, name in there], files)
         has_deletes = files[0].delete_file is not None
-        columns = [f"{_read_name(column)} AS {column_name(column.attnum)}" for column in there]
+        columns = [f"`{name}` AS {column_name(column.attnum)}" for column, name in there]
         if self._shown or has_deletes:
             columns.append(f"_metadata.file_name AS {FILE_COLUMN}")
             columns.append(f"_metadata.row_index AS {POSITION_COLUMN}")
@@ -385,10 +388,6 @@ def _numbers(bound: BoundScan) -> Mapping[str, int] | None:
 def _shown(scan: Scan) -> list[str]:
     """Return what the scan shows beside the table's columns."""
     return [FILE_COLUMN, POSITION_COLUMN] * scan.needs_position + [NUMBER_COLUMN] * scan.needs_number
-
-
-def _read_name(column: Column) -> str:
-    return column_name(column.attnum).ljust(_NAME_BYTES_MAX + 1, "_")
 
 
 def _field_ids(column: Column) -> range:

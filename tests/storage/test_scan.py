@@ -137,6 +137,13 @@ async def test_a_column_added_later_is_null_or_its_initial_default(reader: Reade
     assert result.column(8).cast(pa.int64()).to_pylist() == [-63_517_780_799_500_000, None]
 
 
+async def test_a_part_of_an_interval(reader: Reader, lake_path: Path) -> None:
+    of = table(k=datatypes.INT4, iv=datatypes.INTERVAL)
+    version = write(lake_path, of, rows(of, *((n, {"months": n, "days": -n, "microseconds": 0}) for n in range(5))))
+    assert await reader.column("SELECT c2.days FROM t", scan(version)) == [0, -1, -2, -3, -4]
+    assert await reader.column("SELECT c1 FROM t WHERE c2.months = 3", scan(version)) == [3]
+
+
 @pytest.mark.parametrize("inlined_max", [0, 2, 3, 100])
 async def test_deleted_rows_are_left_out(
     reader: Reader,
