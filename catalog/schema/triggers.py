@@ -15,6 +15,7 @@ from cachetools import LRUCache
 from catalog.postgres.pool import Pool
 
 FIRED: Final = "SELECT step, fired FROM pg_sluice.fired_triggers()"
+_USED_MAX: Final = 1000
 _NEEDED_MAX: Final = 1024
 
 
@@ -36,6 +37,8 @@ class FiredTriggers:
         self._fired: Mapping[int, Event] = {}
         # By the tables that a statement changes, the tables whose rows it needs.
         self.needed: LRUCache[frozenset[int], set[int]] = LRUCache(_NEEDED_MAX)
+        # By a role and its statement with functions, the tables that it has used.
+        self.used: LRUCache[tuple[str, str], frozenset[int]] = LRUCache(_USED_MAX)
 
     async def at(self, step: int) -> Mapping[int, Event]:
         """Return the events by the OIDs of tables, as of that step of the log or a later one."""
@@ -45,6 +48,7 @@ class FiredTriggers:
             if self._step < row["step"]:
                 self._step, self._fired = row["step"], fired_from_json(row["fired"])
                 self.needed.clear()
+                self.used.clear()
         return self._fired
 
 

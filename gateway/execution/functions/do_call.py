@@ -67,8 +67,10 @@ _PREPARED: Final = (
     "SELECT statement FROM pg_catalog.pg_prepared_statements"
     " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text AND from_sql"
 )
-# Tables that a statement names are copied before it first runs if they have no more rows in all.
-_PREDICTED_ROWS_MAX: Final = 20_000
+# A table that a statement names is copied before it first runs if it has no more rows.
+_COPIED_ROWS_MAX: Final = 20_000
+# What longer statements use is not kept in mind.
+_KEPT_TEXT_MAX: Final = 10_000
 CURSORS: Final = Statement(
     f"SELECT name, {CREATED}, is_holdable FROM pg_catalog.pg_cursors"
     " WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0"
@@ -100,6 +102,7 @@ class GuardedPortal(StatementPortal):
         self._words = await words_of(self.session, await self._texts())
         if (predicted := await self._predicted()) is not None:
             self._give_tag(await self.over_rows(*predicted))
+            self._note_used()
             return
         answers = ResponseSpool()
         try:
@@ -119,6 +122,16 @@ class GuardedPortal(StatementPortal):
             tag = await self.over_rows(shadows, wanted, shadows.emptied)
         self._give_tag(tag)
 
+    def _note_used(self) -> None:
+        """Keep in mind the tables whose rows it has turned out to use, for the same role and text alone."""
+        if self.looked_at and len(self.analysis.sql) <= _KEPT_TEXT_MAX:
+            used = self.session.gateway.store.triggers.used
+            used[self._key] = used.get(self._key, frozenset()) | self.looked_at
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        return self.session.user, self.analysis.sql
+
     async def _texts(self) -> list[str]:
         """The texts that name what it uses: its own, and those of the triggers of relations that it changes.
 
@@ -136,16 +149,18 @@ class GuardedPortal(StatementPortal):
         if tag:
             self.session.client.send(CommandComplete(tag))
 
-    async def _predicted(self) -> tuple[FilledShadows, set[int]] | None:
-        """The shadows of the tables that it names, if their rows are few and it is sure to be executed over rows only:
-        then it is not executed over empty shadows first, so that it takes numbers of sequences once. None otherwise.
+    async def _predicted(self) -> tuple[FilledShadows, set[int], set[int]] | None:
+        """The shadows of tables that it names or used before; these tables; and those that are left out at first, as
+        their rows are many. Then it is not executed over empty shadows first, so that it takes numbers of sequences
+        once. None if it names no table, or may do more than use rows.
         """
         session, transaction = self.session, self.session.transaction
         if self._words.may_change_schemas or session.cursors.any_open or self._fetched() is not None:
             return None
         if transaction.parts is not None or transaction.deferred.pending:
             return None
-        wanted = await tables_named(session, self._words)
+        used = session.gateway.store.triggers.used.get(self._key, frozenset())
+        wanted = await tables_named(session, self._words) | used
         if not wanted:
             return None
         shadows, cursors = await self.unfilled()
@@ -155,11 +170,11 @@ class GuardedPortal(StatementPortal):
         shadows.words = set(self._words.found)
         await self.hear(shadows, wanted)
         known = await versions(session, list(wanted))
-        rows = sum(version.row_count for version in known.values())
-        if rows > _PREDICTED_ROWS_MAX or any(version.table.materialized for version in known.values()):
+        if any(version.table.materialized for version in known.values()):
             return None
         await self.ask_limit()
-        return shadows, wanted
+        unread = {oid for oid, version in known.items() if version.row_count > _COPIED_ROWS_MAX and oid not in used}
+        return shadows, wanted, unread
 
     async def unfilled(self) -> tuple[FilledShadows, Result]:
         """Shadows that are not filled yet, before the statement first runs; and the backend's cursors."""
