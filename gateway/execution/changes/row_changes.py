@@ -27,7 +27,7 @@ from gateway.backend.own_statement import Statement
 from gateway.execution.changes.foreign_key_actions import carry_out
 from gateway.execution.constraints.foreign_key_referenced import Replaced, consequence, referring
 from gateway.execution.constraints.foreign_key_referencing import checked_of, keep_references
-from gateway.execution.constraints.kept_references import note_unchanged
+from gateway.execution.constraints.kept_references import note_checked, note_unchanged
 from gateway.execution.constraints.unique_check import keep_keys
 from gateway.execution.locks.row_locks import Strength, check_may_look_again, follow_rows, hold_rows
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_tables
@@ -190,9 +190,12 @@ class Changing:
         if not self._follows:
             await self._follow_all()
 
-    async def wrote_together(self, written: Sequence[Written]) -> None:
+    async def wrote_together(
+        self, written: Sequence[Written], acted: Mapping[int, Collection[str]], *, checked: bool
+    ) -> None:
         """Add results on top of versions of several tables, whose writer has executed foreign key actions itself: the
-        keys are checked once all is staged.
+        keys are checked once all is staged. `acted` has for tables, by OID, the paths of the files that it did so over.
+        40001 if it has not seen rows that reference removed keys. `checked`: it has checked references itself, too.
         """
         session = self.session
         for each in written:
@@ -202,6 +205,8 @@ class Changing:
             change = replace(row_change(result, version), truncate=each.truncates)
             await keep_keys(session, version.table, change, None, deferred_now(version.table.keys, self._modes))
             await note_unchanged(session, version, change.data_files, None, each.sources)
+            if checked and result.positions:
+                await note_checked(session, version, change.data_files, result.positions)
             await self._note_pending(version.table, change, None)
             await self._transaction.stage(change)
         for each in written:
@@ -210,7 +215,9 @@ class Changing:
                 replaced = Replaced(each.version, change, each.result.positions, each.sources, each.updates, mixed=True)
                 foreign_keys = await referring(session, table, None)
                 parts = replaced.parts()
-                self._events += [partial(self._follow, part, key) for part in parts for key in foreign_keys]
+                self._events += [
+                    partial(self._follow, part, key, acted.get(key.child)) for part in parts for key in foreign_keys
+                ]
             if change.data_files:
                 self._events.append(partial(self._look_up, table, change, None))
         await self._follow_all()
@@ -224,12 +231,12 @@ class Changing:
         finally:
             self._follows = False
 
-    async def _follow(self, replaced: Replaced, foreign_key: ForeignKey) -> None:
+    async def _follow(self, replaced: Replaced, foreign_key: ForeignKey, acted: Collection[str] | None = None) -> None:
         late = foreign_key.oid in self._late([foreign_key])
         restricting = self._transaction.parts is None
         if foreign_key.oid in deferred_now([foreign_key], self._modes):
             await note_pending(self.session, [(foreign_key.oid, replaced.version.table.oid)])
-        wanted = await consequence(self.session, replaced, foreign_key, late=late, restricting=restricting)
+        wanted = await consequence(self.session, replaced, foreign_key, acted, late=late, restricting=restricting)
         if wanted is not None:
             await carry_out(self, wanted)
 

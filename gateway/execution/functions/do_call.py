@@ -286,7 +286,8 @@ class GuardedPortal(StatementPortal):
         async with Changing(self, "a function", *changed) as changing:
             sql, left_out = self.analysis.sql, shadows.left_out
             try:
-                if not await take_changes(changing, taken, sql, may_fail=may_fail, left_out=left_out):
+                acted = shadows.acted
+                if not await take_changes(changing, taken, sql, acted, may_fail=may_fail, left_out=left_out):
                     return False
             except MissedError as missed:
                 self._missed, self._strict = missed.error, True

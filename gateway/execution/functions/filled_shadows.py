@@ -341,6 +341,18 @@ class FilledShadows:
         missing = (self.unread | self._found.keys()) - self.emptied
         return self.unchecked or not missing.isdisjoint(self._touched)
 
+    @property
+    def acted(self) -> dict[int, frozenset[str]]:
+        """The files whose rows are all in shadows, by path, for tables by OID. Over these PostgreSQL has carried out
+        the actions of foreign keys.
+        """
+        few = self.unread | self._found.keys()
+        return {
+            oid: frozenset(file.path for file in version.files)
+            for oid, version in self.versions.items()
+            if oid not in few or oid in self.emptied
+        }
+
     def _may_forbid(self, oid: int) -> bool:
         """Whether new rows of the table are checked only when all is taken, for some constraint."""
         if oid not in self.versions:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.own_statement import Statement
 from gateway.execution.changes.row_changes import Written
 from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, paired, strength_of
-from gateway.execution.locks.row_locks import Strength, check_may_look_again, hold_rows
+from gateway.execution.locks.row_locks import (
+    RowsChangedError,
+    Strength,
+    check_may_look_again,
+    hold_rows,
+    may_look_again,
+)
 from gateway.execution.shadow.loaded_rows import Loaded, load_all, nothing_loaded
-from gateway.transaction.isolation_level import Isolation
 from storage.spark.write import WriteResult, replace_rows
 
 if TYPE_CHECKING:
@@ -40,10 +45,17 @@ class MissedError(Exception):
 
 
 async def take_changes(
-    changing: Changing, taken: Sequence[Taken], sql: str, *, may_fail: bool, left_out: bool = False
+    changing: Changing,
+    taken: Sequence[Taken],
+    sql: str,
+    acted: Mapping[int, Collection[str]],
+    *,
+    may_fail: bool,
+    left_out: bool = False,
 ) -> bool:
     """Write and stage the taken changes of the statement `sql`. False if other transactions have changed one of these
-    rows since, or have unseen keys, unless it `may_fail`; the statement must then be executed again.
+    rows since, or have unseen keys, unless it `may_fail`; the statement must then be executed again. `acted` is that of
+    `Changing.wrote_together`.
 
     `left_out`: the statement has not seen all rows that may forbid its changes. Raises MissedError if these do.
     """
@@ -67,12 +79,13 @@ async def take_changes(
         if wrote.result.data_files or wrote.result.delete_files or wrote.truncates:
             written.append(wrote)
     try:
-        await changing.wrote_together(written)
+        await changing.wrote_together(written, acted, checked=not left_out)
     except SluiceError as error:
         # PostgreSQL would have raised the error inside of the function; a repetition sees the rows.
-        if error.sqlstate[:2] == "23" and left_out:
+        is_of_rows = error.sqlstate[:2] == "23"
+        if is_of_rows and left_out:
             raise MissedError(error) from error
-        if may_fail or error.sqlstate[:2] != "23" or session.transaction.isolation is not Isolation.READ_COMMITTED:
+        if may_fail or not (is_of_rows or isinstance(error, RowsChangedError)) or not may_look_again(session):
             raise
         return False
     return True
