@@ -29,7 +29,16 @@ from gateway.execution.constraints.foreign_key_referenced import Replaced, conse
 from gateway.execution.constraints.foreign_key_referencing import checked_of, keep_references
 from gateway.execution.constraints.kept_references import note_checked, note_unchanged
 from gateway.execution.constraints.unique_check import keep_keys
-from gateway.execution.locks.row_locks import Strength, check_may_look_again, follow_rows, hold_rows
+from gateway.execution.locks.row_locks import (
+    Contested,
+    Strength,
+    Waiting,
+    check_may_look_again,
+    follow_rows,
+    hold_present,
+    hold_rows,
+    is_locked,
+)
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_tables
 from gateway.session import constraint_modes, hot_rows
 from gateway.session.cancel_listener import check
@@ -124,26 +133,37 @@ class Changing:
         strength: Strength,
         met: Mapping[str, npt.NDArray[np.int64]] | None = None,
         sources: pa.Table | None = None,
+        *,
+        lost: list[Contested] | None = None,
+        waiting: Waiting = Waiting.WAIT,
     ) -> bool:
         """Lock the rows that a statement has replaced in a table that it read as `version`, or all rows that it has
         `met`. If keys stay, holders of the old rows' key locks get those of the new rows, as far as `sources`, in
         place of the result's own, pairs them.
 
         Returns False if another transaction has replaced one since; the result is then discarded and must be computed
-        again. Raises 40001 if the isolation level forbids that.
+        again, while its rows stay locked. Raises 40001 if the isolation level forbids that. With `lost`, they are noted
+        there instead, also if they are locked while there is no `waiting`.
         """
         rows = {path: each for path, each in (result.positions if met is None else met).items() if len(each)}
         pairs = result.sources if sources is None else sources
         try:
-            if await hold_rows(self.session, rows, version, strength):
+            if await hold_rows(self.session, rows, version, strength, waiting):
                 if strength is Strength.NO_KEY_UPDATE and pairs is not None:
                     follow_rows(self._transaction, pairs, result.data_files)
                 return True
-        except BaseException:
+        except BaseException as error:
             await self._discard(result, version.table)
-            raise
-        await self._discard(result, version.table)
-        await check_may_look_again(self.session, version, rows)
+            if lost is None or not is_locked(error, waiting):
+                raise
+        else:
+            await self._discard(result, version.table)
+            await check_may_look_again(self.session, version, rows)
+        contested = Contested(version, rows, strength)
+        if lost is None:
+            await hold_present(self.session, contested)
+        else:
+            lost.append(contested)
         return False
 
     async def _discard(self, result: WriteResult, table: Table) -> None:

@@ -24,6 +24,7 @@ from gateway.execution.constraints.constraint_validation import meet, obligation
 from gateway.execution.functions.filled_shadows import TOUCHES, FilledShadows, Touch, too_large, touches
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
 from gateway.execution.functions.trigger_lookup import fired_triggers
+from gateway.execution.locks.row_locks import Waiting
 from gateway.execution.reading.function_tables import likely_tables, may_tell_at_once, trigger_texts
 from gateway.execution.reading.postgres_query import is_small
 from gateway.execution.shadow.function_guard import (
@@ -287,7 +288,18 @@ class GuardedPortal(StatementPortal):
             sql, left_out = self.analysis.sql, shadows.left_out
             try:
                 acted = shadows.acted
-                if not await take_changes(changing, taken, sql, acted, may_fail=may_fail, left_out=left_out):
+                # Who holds a row may be waiting for copied rows that stay.
+                waiting = Waiting.FAIL if shadows.lasts and not may_fail else Waiting.WAIT
+                if not await take_changes(
+                    changing,
+                    taken,
+                    sql,
+                    acted,
+                    may_fail=may_fail,
+                    left_out=left_out,
+                    lost=shadows.lost,
+                    waiting=waiting,
+                ):
                     return False
             except MissedError as missed:
                 self._missed, self._strict = missed.error, True
