@@ -19,7 +19,30 @@ _CHANGES = {
     "function": "SELECT adds(1)",
     "conflict": "INSERT INTO k VALUES (1, 0) ON CONFLICT (id) DO UPDATE SET v = k.v + 1",
 }
-_WAITING = {"function": "SELECT adds(1)", "trigger": "UPDATE u SET v = v + 1 WHERE id = 1", "acting function": "SELECT acts(1)"}
+_WAITING = {
+    "function": "SELECT adds(1)",
+    "trigger": "UPDATE u SET v = v + 1 WHERE id = 1",
+    "acting function": "SELECT acts(1)",
+}
+_TABLES = """
+CREATE TABLE k (id int PRIMARY KEY, v int);
+INSERT INTO k VALUES (1, 0), (2, 0);
+CREATE TABLE u (id int PRIMARY KEY, v int);
+INSERT INTO u VALUES (1, 0), (2, 0);
+CREATE FUNCTION adds(integer) RETURNS integer LANGUAGE plpgsql AS
+    $$ BEGIN UPDATE k SET v = v + 1 WHERE id = $1; RETURN $1; END $$;
+CREATE FUNCTION acts(integer) RETURNS integer LANGUAGE plpgsql AS
+    $$ BEGIN UPDATE k SET v = v + 1 WHERE id = $1; NOTIFY acts; RETURN $1; END $$;
+CREATE FUNCTION follows() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN UPDATE k SET v = v + 1 WHERE id = NEW.id; RETURN NULL; END $$;
+CREATE TRIGGER follows AFTER UPDATE ON u FOR EACH ROW EXECUTE FUNCTION follows();
+CREATE TABLE c (id int PRIMARY KEY, k int REFERENCES k ON DELETE CASCADE);
+INSERT INTO c VALUES (1, 1), (2, 1);
+CREATE TABLE gone (id int);
+CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO gone VALUES (OLD.id); IF OLD.id % 2 = 0 THEN RETURN NULL; END IF; RETURN OLD; END $$;
+CREATE TRIGGER keeps BEFORE DELETE ON c FOR EACH ROW EXECUTE FUNCTION keeps();
+"""
 
 Connect = Callable[[], psycopg.Connection]
 
@@ -32,21 +55,7 @@ def connect(target: Server, target_schema: str) -> Connect:
         options = f"-c search_path={target_schema}"
         return psycopg.connect(target.url, autocommit=True, options=options, prepare_threshold=0)
 
-    with connected() as connection:
-        for statement in (
-            "CREATE TABLE k (id int PRIMARY KEY, v int)",
-            "INSERT INTO k VALUES (1, 0), (2, 0)",
-            "CREATE TABLE u (id int PRIMARY KEY, v int)",
-            "INSERT INTO u VALUES (1, 0), (2, 0)",
-            "CREATE FUNCTION adds(integer) RETURNS integer LANGUAGE plpgsql AS"
-            " $$ BEGIN UPDATE k SET v = v + 1 WHERE id = $1; RETURN $1; END $$",
-            "CREATE FUNCTION acts(integer) RETURNS integer LANGUAGE plpgsql AS"
-            " $$ BEGIN UPDATE k SET v = v + 1 WHERE id = $1; NOTIFY acts; RETURN $1; END $$",
-            "CREATE FUNCTION follows() RETURNS trigger LANGUAGE plpgsql AS"
-            " $$ BEGIN UPDATE k SET v = v + 1 WHERE id = NEW.id; RETURN NULL; END $$",
-            "CREATE TRIGGER follows AFTER UPDATE ON u FOR EACH ROW EXECUTE FUNCTION follows()",
-        ):
-            connection.execute(statement.encode())
+    target.psql("-q", sql=f"SET search_path = {target_schema};{_TABLES}")
     return connected
 
 
@@ -131,15 +140,6 @@ def test_a_deadlock_is_found(connect: Connect) -> None:
 def test_an_action_sees_rows_that_were_added_meanwhile(connect: Connect) -> None:
     """ON DELETE CASCADE fires triggers for a row that was committed while the statement waited for its key."""
     with connect() as connection:
-        for statement in (
-            "CREATE TABLE c (id int PRIMARY KEY, k int REFERENCES k ON DELETE CASCADE)",
-            "INSERT INTO c VALUES (1, 1), (2, 1)",
-            "CREATE TABLE gone (id int)",
-            "CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " INSERT INTO gone VALUES (OLD.id); IF OLD.id % 2 = 0 THEN RETURN NULL; END IF; RETURN OLD; END $$",
-            "CREATE TRIGGER keeps BEFORE DELETE ON c FOR EACH ROW EXECUTE FUNCTION keeps()",
-        ):
-            connection.execute(statement.encode())
         insert = "INSERT INTO c VALUES (3, 1), (4, 1), (5, 2)"
         errors, values = _beside(connect, insert, "DELETE FROM k WHERE id = 1", "SELECT 1")
         assert (errors, values) == ([], [0])

@@ -25,6 +25,7 @@ from gateway.backend.connection import Result
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
+from gateway.backend.own_text import escaped
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
 from gateway.execution.locks.row_locks import Contested, hold_present
@@ -76,19 +77,19 @@ SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
 """
 # Effects that are not counted, as they are written in the statement or in functions called implicitly, as by
 # triggers: settings, notifications, prepared statements, table locks.
-_ACTS: Final = (
+_ACTS: Final = escaped(
     r"set_config|notify|listen|pg_export_snapshot|\m(lock|prepare|deallocate|discard|load)\M"
-    r"|(^|;|\mbegin|\mthen|\melse|\mloop|''|\$|\*/|--[^\n]*\n)\s*(set|reset)\M"
+    r"|(^|;|\mbegin|\mthen|\melse|\mloop|'|\$|\*/|--[^\n]*\n)\s*(set|reset)\M"
 )
 _MAY_ACT: Final = f"""
-SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_ACTS}' OR EXISTS (
+SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_ACTS} OR EXISTS (
     SELECT FROM pg_catalog.pg_proc p WHERE oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
         AND (proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) OR EXISTS (
             SELECT FROM pg_catalog.pg_depend d
             WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
                 AND d.refobjid OPERATOR(pg_catalog.=) p.oid))
         AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
-        AND coalesce(pg_catalog.pg_get_function_sqlbody(oid), prosrc) OPERATOR(pg_catalog.~*) '{_ACTS}')
+        AND coalesce(pg_catalog.pg_get_function_sqlbody(oid), prosrc) OPERATOR(pg_catalog.~*) {_ACTS})
 """
 
 

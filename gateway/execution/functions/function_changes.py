@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.own_statement import Statement
+from gateway.backend.own_text import escaped
 from gateway.execution.changes.row_changes import Written
 from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, paired, strength_of
 from gateway.execution.locks.row_locks import (
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
 # Foreign keys lock rows too, which the lake's own check handles. This finds the row locks that users request, also in
 # functions.
-_LOCKS: Final = r"for\s+(no\s+key\s+|key\s+)?(update|share)"
+_LOCKS: Final = escaped(r"for\s+(no\s+key\s+|key\s+)?(update|share)")
 _MAY_LOCK: Final = f"""
-SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_LOCKS}' OR EXISTS (
+SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_LOCKS} OR EXISTS (
     SELECT FROM pg_catalog.pg_proc WHERE oid OPERATOR(pg_catalog.>=) 16384
         AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
-        AND (prosrc OPERATOR(pg_catalog.~*) '{_LOCKS}' OR prosqlbody IS NOT NULL))
+        AND (prosrc OPERATOR(pg_catalog.~*) {_LOCKS} OR prosqlbody IS NOT NULL))
 """
 
 
