@@ -43,7 +43,7 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
                 'nullable', NOT pg_sluice.is_not_null(a),
                 'not_null', (SELECT k.oid::bigint FROM pg_constraint k WHERE k.conrelid = shadow AND k.contype = 'n'
                              AND k.conkey[1] = a.attnum AND k.convalidated),
-                'default', (SELECT regexp_replace(d.adbin::text, ':location -?\d+', '', 'g') FROM pg_attrdef d
+                'default', (SELECT regexp_replace(d.adbin::text, E':location -?\\d+', '', 'g') FROM pg_attrdef d
                             WHERE d.adrelid = shadow AND d.adnum = a.attnum) || a.attgenerated::text,
                 'default_text', (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d
                                  WHERE d.adrelid = shadow AND d.adnum = a.attnum) || a.attgenerated::text,
@@ -59,16 +59,16 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
             AND NOT pg_sluice.is_on_its_way(shadow, k.conname)), '{}'),
         'indexes', coalesce((SELECT jsonb_object_agg(i.indexrelid::bigint, jsonb_build_object(
                 'name', x.relname, 'keys', i.indkey::text, 'nulls', i.indnullsnotdistinct,
-                'expressions', regexp_replace(i.indexprs::text, ':location -?\d+', '', 'g'),
-                'predicate', regexp_replace(i.indpred::text, ':location -?\d+', '', 'g')))
+                'expressions', regexp_replace(i.indexprs::text, E':location -?\\d+', '', 'g'),
+                'predicate', regexp_replace(i.indpred::text, E':location -?\\d+', '', 'g')))
             FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid
             WHERE i.indrelid = shadow AND i.indisunique AND NOT pg_sluice.is_on_its_way(shadow, x.relname)
                 AND NOT EXISTS (SELECT FROM pg_constraint k
                                 WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))), '{}'),
         'security', jsonb_build_array(c.relrowsecurity, c.relforcerowsecurity, (
             SELECT jsonb_agg(jsonb_build_array(p.polcmd, p.polpermissive, p.polroles::text,
-                                               regexp_replace(p.polqual::text, ':location -?\d+', '', 'g'),
-                                               regexp_replace(p.polwithcheck::text, ':location -?\d+', '', 'g'))
+                                               regexp_replace(p.polqual::text, E':location -?\\d+', '', 'g'),
+                                               regexp_replace(p.polwithcheck::text, E':location -?\\d+', '', 'g'))
                              ORDER BY p.polname)
             FROM pg_policy p WHERE p.polrelid = shadow)),
         'triggers', pg_sluice.trigger_shape(shadow))
@@ -81,11 +81,11 @@ $$;
 -- before. NULL for any other constraint.
 CREATE FUNCTION pg_sluice.comparison(k pg_constraint) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN k.contype = 'c' AND k.convalidated AND k.conenforced AND NOT EXISTS (
-            SELECT FROM regexp_matches(k.conbin::text, '\{([A-Z_]+)', 'g') n
+            SELECT FROM regexp_matches(k.conbin::text, E'\\{([A-Z_]+)', 'g') n
             WHERE n[1] NOT IN ('OPEXPR', 'VAR', 'CONST', 'BOOLEXPR', 'NULLTEST', 'SCALARARRAYOPEXPR'))
         AND k.conbin::text !~ ':inputcollid [1-9]'  -- a column may get another collation with its type
         AND NOT EXISTS (
-            SELECT FROM regexp_matches(k.conbin::text, ':opno (\d+)', 'g') n LEFT JOIN pg_operator o ON o.oid = n[1]::oid
+            SELECT FROM regexp_matches(k.conbin::text, E':opno (\\d+)', 'g') n LEFT JOIN pg_operator o ON o.oid = n[1]::oid
             WHERE o.oid IS NULL OR o.oid >= 16384 OR o.oprname NOT IN ('=', '<>', '<', '<=', '>', '>='))
         THEN pg_get_constraintdef(k.oid) END
 $$;

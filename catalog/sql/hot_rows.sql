@@ -101,7 +101,7 @@ $$;
 -- none, nor does one of very many columns, because others wait to commit; its hot rows, as far as it has any, stay in the
 -- table of the version before.
 CREATE FUNCTION pg_sluice.publish_inlined(shadow oid, of_table bigint, version bigint) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET array_nulls = on AS $$
 DECLARE
     name text := format('ducklake_inlined_data_%s_%s', of_table, version); columns text;
 BEGIN

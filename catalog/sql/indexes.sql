@@ -56,8 +56,8 @@ CREATE FUNCTION pg_sluice.index_form(i pg_index) RETURNS jsonb LANGUAGE sql STAB
             WHERE l.relid = i.indrelid AND (l.attnum = ANY (i.indkey::smallint[]) OR EXISTS (
                 SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
                     AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = l.attnum))),
-        'expressions', regexp_replace(i.indexprs::text, ':location -?\d+', ':location -1', 'g'),
-        'predicate', regexp_replace(i.indpred::text, ':location -?\d+', ':location -1', 'g'))
+        'expressions', regexp_replace(i.indexprs::text, E':location -?\\d+', ':location -1', 'g'),
+        'predicate', regexp_replace(i.indpred::text, E':location -?\\d+', ':location -1', 'g'))
 $$;
 
 -- The indexes of a table that readers may use, as JSON for catalog.indexes.

@@ -45,8 +45,8 @@ END $$;
 -- byte has a code.
 CREATE FUNCTION pg_sluice.initial_value(ducklake text, value text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN ducklake IN ('date', 'timestamp', 'timestamptz') THEN regexp_replace(value, '^(\S+)(.*) BC$', '\1 (BC)\2')
-                WHEN ducklake = 'blob' THEN regexp_replace(substr(value, 3), '..', '\\x\&', 'g')
+    SELECT CASE WHEN ducklake IN ('date', 'timestamp', 'timestamptz') THEN regexp_replace(value, E'^(\\S+)(.*) BC$', E'\\1 (BC)\\2')
+                WHEN ducklake = 'blob' THEN regexp_replace(substr(value, 3), '..', E'\\\\x\\&', 'g')
                 ELSE value END
 $$;
 

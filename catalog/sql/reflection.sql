@@ -59,5 +59,5 @@ BEGIN
                    'SELECT a.oid FROM pg_authid a WHERE a.rolsuper OR a.rolname = ''sluice_gateway'')) IS NOT TRUE '
                    'OR pg_has_role(current_user, ''sluice_metadata'', ''MEMBER'')',
                    listed, rtrim(pg_get_viewdef('pg_catalog.pg_stat_activity'::regclass), ';'),
-                   '^(?:/[*]sluice:\w+(?: \d+)?[*]/)?/[*]sluice:as (\d{10}[.]\d{6} .*)$');
+                   E'^(?:/[*]sluice:\\w+(?: \\d+)?[*]/)?/[*]sluice:as (\\d{10}[.]\\d{6} .*)$');
 END $$;

@@ -219,7 +219,7 @@ GRANT SELECT ON pg_sluice.schema_changes TO PUBLIC;
 CREATE VIEW pg_sluice.progress_create_index AS
     SELECT c.process_id AS pid, d.oid AS datid, d.datname, c.relid,
            coalesce(i.oid, 0) AS index_relid,
-           CASE WHEN c.statement ~* '^\s*create\s.*\sconcurrently\s' THEN 'CREATE INDEX CONCURRENTLY' ELSE 'CREATE INDEX' END
+           CASE WHEN c.statement ~* E'^\\s*create\\s.*\\sconcurrently\\s' THEN 'CREATE INDEX CONCURRENTLY' ELSE 'CREATE INDEX' END
                AS command,
            CASE e.state WHEN 'absent' THEN 'initializing' WHEN 'reorg' THEN 'building index: scanning table'
                ELSE 'waiting for writers before build' END AS phase,

@@ -14,7 +14,7 @@ SET search_path = pg_catalog, pg_temp AS $$
         AND NOT EXISTS (SELECT FROM pg_cursor() c
                         WHERE c.statement = current_query() AND c.name !~ '^(pg_sluice_[0-9a-f]{16}.*)?$')
         -- The text of a statement that SQL has prepared has that word; to list all prepared ones takes long.
-        AND (current_query() !~* '\mprepare\M'
+        AND (current_query() !~* E'\\mprepare\\M'
              OR NOT EXISTS (SELECT FROM pg_prepared_statement() p WHERE p.from_sql AND p.statement = current_query()))
     FROM left(current_query(), 100) AS message
 $$;

@@ -87,14 +87,37 @@ BEGIN
     DELETE FROM pg_constraint WHERE oid = constrained;
 END $$;
 
--- Let no trigger of PostgreSQL look for the rows that a foreign key refers to in empty shadows.
+-- Let no trigger of PostgreSQL look for the rows that a foreign key refers to in empty shadows. In filled ones, an UPDATE
+-- that keeps a reference checks nothing, as for rows of other transactions; to PostgreSQL all copied rows are of this one
+-- (RI_FKey_fk_upd_check_required in ri_triggers.c).
 CREATE FUNCTION pg_sluice.silence_foreign_key(of_constraint oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
+SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on SET event_triggers = off AS $$
+DECLARE
+    child regclass; differs text; sample oid;
 BEGIN
     UPDATE pg_trigger t SET tgqual = f.tgqual FROM pg_trigger f
-        WHERE t.tgconstraint = of_constraint AND f.tgrelid = 'pg_sluice.filled_alone'::regclass
-            AND f.tgname = CASE WHEN t.tgfoid IN ('"RI_FKey_check_ins"'::regproc, '"RI_FKey_check_upd"'::regproc)
-                THEN 'checked_alone' ELSE 'filled_alone' END;
+        WHERE t.tgconstraint = of_constraint AND t.tgfoid <> '"RI_FKey_check_upd"'::regproc
+            AND f.tgrelid = 'pg_sluice.filled_alone'::regclass
+            AND f.tgname = CASE t.tgfoid WHEN '"RI_FKey_check_ins"'::regproc THEN 'checked_alone' ELSE 'filled_alone' END;
+    IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgconstraint = of_constraint AND t.tgfoid = '"RI_FKey_check_upd"'::regproc
+               AND coalesce(t.tgqual::text, '') NOT LIKE '%{VAR %') THEN
+        SELECT k.conrelid, string_agg(format('(OLD.%1$I OPERATOR(%2$I.%3$s) NEW.%1$I) IS NOT TRUE', a.attname, n.nspname, o.oprname), ' OR ')
+            INTO child, differs
+            FROM pg_constraint k CROSS JOIN unnest(k.conkey, k.conffeqop) u (attnum, equality)
+            JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum
+            JOIN pg_operator o ON o.oid = u.equality JOIN pg_namespace n ON n.oid = o.oprnamespace
+            WHERE k.oid = of_constraint GROUP BY k.conrelid;
+        EXECUTE format('CREATE TRIGGER pg_sluice_differs AFTER UPDATE ON %s FOR EACH ROW '
+                       'WHEN (current_setting(''sluice.filled'', true) = ''on'' '
+                       'AND coalesce(current_setting(''sluice.unchecked'', true), '''') <> ''on'' AND (%s)) '
+                       'EXECUTE FUNCTION suppress_redundant_updates_trigger()', child, differs);
+        UPDATE pg_trigger t SET tgqual = f.tgqual FROM pg_trigger f
+            WHERE t.tgconstraint = of_constraint AND t.tgfoid = '"RI_FKey_check_upd"'::regproc
+                AND f.tgrelid = child AND f.tgname = 'pg_sluice_differs';
+        -- DROP TRIGGER would take a stronger lock than the statement that makes a foreign key.
+        DELETE FROM pg_trigger WHERE tgrelid = child AND tgname = 'pg_sluice_differs' RETURNING oid INTO sample;
+        DELETE FROM pg_depend WHERE classid = 'pg_trigger'::regclass AND objid = sample;
+    END IF;
     -- Every session's cached description of the two tables is stale.
     UPDATE pg_class c SET relname = c.relname FROM pg_constraint k
         WHERE k.oid = of_constraint AND c.oid IN (k.conrelid, k.confrelid);

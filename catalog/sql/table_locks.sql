@@ -16,7 +16,7 @@ DECLARE
     gone regclass;
 BEGIN
     FOR gone IN SELECT c.oid FROM pg_class c
-                WHERE c.relnamespace = 'pg_sluice'::regnamespace AND c.relname LIKE 'table\_lock\_%' AND NOT EXISTS (
+                WHERE c.relnamespace = 'pg_sluice'::regnamespace AND c.relname LIKE E'table\\_lock\\_%' AND NOT EXISTS (
                     SELECT FROM pg_sluice.relation r WHERE c.relname = format('table_lock_%s', r.table_id)) LOOP
         BEGIN
             EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', gone);

@@ -65,7 +65,7 @@ $$;
 CREATE FUNCTION pg_sluice.trigger_shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_array(pg_sluice.fires(shadow), (
         SELECT jsonb_agg(jsonb_build_array(t.tgname, t.tgfoid::bigint, t.tgtype, t.tgenabled, t.tgattr::text, encode(t.tgargs, 'hex'),
-                                           regexp_replace(t.tgqual::text, ':location -?\d+', '', 'g'),
+                                           regexp_replace(t.tgqual::text, E':location -?\\d+', '', 'g'),
                                            t.tgoldtable, t.tgnewtable, t.tgdeferrable, t.tginitdeferred) ORDER BY t.tgname)
         FROM pg_trigger t WHERE t.tgrelid = shadow AND pg_sluice.is_of_users(t)))
 $$;

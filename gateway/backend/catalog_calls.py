@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from catalog.version_changes import KeptVersions
-from gateway.backend.arrays import number_array
+from gateway.backend.arrays import nullable_bigints, number_array
 from gateway.backend.own_message import of_shadow, own
 from gateway.backend.own_statement import Statement
 from planner.syntax.table_options import SortBy
@@ -49,6 +49,10 @@ def lock_checked(looked: Any) -> Statement:
     return Statement(_LOCK_CHECKED, (json.dumps(looked),))
 
 
+# Formats of three parameters, of which the first is text.
+_LAST_BINARY: Final = (0, 1, 1)
+
+
 def hold_schema(oids: Iterable[int]) -> Statement:
     """Keep the schemas of these tables as they are until the savepoint around it is undone."""
     return Statement(_HOLD_SCHEMA, (number_array(oids),))
@@ -61,7 +65,8 @@ def hold_steps_since(versions: Mapping[str, int], checked: Iterable[int]) -> Sta
 
 def changed(kept: KeptVersions) -> Statement:
     """What became of tables since these versions, as a `ChangedRow` for each."""
-    return Statement(_CHANGED, tuple(map(number_array, (kept.versions, kept.snapshots, kept.schemas))))
+    known = map(nullable_bigints, (kept.snapshots, kept.schemas))
+    return Statement(_CHANGED, (number_array(kept.versions), *known), (), _LAST_BINARY)
 
 
 def uncommitted(oids: Iterable[int], known: Iterable[str]) -> Statement:

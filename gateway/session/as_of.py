@@ -43,8 +43,8 @@ def _understood(value: str) -> str:
     """
     return (
         "(SELECT CASE WHEN v IS NULL OR pg_catalog.length(v) OPERATOR(pg_catalog.=) 0 THEN ''"
-        " WHEN v OPERATOR(pg_catalog.~) '^\\s*$' THEN ''"
-        " WHEN v OPERATOR(pg_catalog.~) '^\\s*[0-9]+\\s*$' THEN pg_catalog.btrim(v, E' \\t\\r\\n')"
+        " WHEN v OPERATOR(pg_catalog.~) E'^\\\\s*$' THEN ''"
+        " WHEN v OPERATOR(pg_catalog.~) E'^\\\\s*[0-9]+\\\\s*$' THEN pg_catalog.btrim(v, E' \\t\\r\\n')"
         " WHEN pg_catalog.pg_input_is_valid(v, 'pg_catalog.timestamptz') THEN '@' OPERATOR(pg_catalog.||)"
         " (extract(epoch FROM v::pg_catalog.timestamptz) OPERATOR(pg_catalog.*) 1000000)"
         f" ELSE '!' OPERATOR(pg_catalog.||) v END FROM (SELECT {value} AS v) AS setting)"

@@ -33,8 +33,8 @@ FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::
     AS given (namespace, name)
 JOIN pg_catalog.pg_constraint k ON k.conname OPERATOR(pg_catalog.=) given.name AND k.condeferrable
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) k.connamespace
-WHERE n.nspname OPERATOR(pg_catalog.=) given.namespace
-    OR given.namespace IS NULL AND n.nspname OPERATOR(pg_catalog.=) ANY (pg_catalog.current_schemas(true))
+WHERE n.nspname OPERATOR(pg_catalog.=) given.namespace OR given.namespace OPERATOR(pg_catalog.=) ''
+    AND n.nspname OPERATOR(pg_catalog.=) ANY (pg_catalog.current_schemas(true))
 """
 _NAMED: Final = f"SELECT k.oid::bigint {_THOSE}"
 _ADD: Final = f"""
@@ -110,8 +110,7 @@ async def keep_modes(session: SessionContext, modes: ConstraintModes) -> None:
     if not modes.deferred:
         await forget_pending(session, None if modes.names is None else await _named(session, modes))
     if modes.names is not None and deferred.is_open:
-        namespaces, names = (text_array(each) for each in zip(*modes.names, strict=True))
-        await deferred.defer_modes(Statement(modes.sql), Statement(_ADD, (namespaces, names, str(modes.deferred))))
+        await deferred.defer_modes(Statement(modes.sql), Statement(_ADD, (*_arrays(modes), str(modes.deferred))))
         return
     if modes.names is None:
         text = json.dumps({"all": modes.deferred})
@@ -130,9 +129,14 @@ async def keep_modes(session: SessionContext, modes: ConstraintModes) -> None:
 
 
 async def _named(session: SessionContext, modes: ConstraintModes) -> frozenset[int]:
-    namespaces, names = (text_array(each) for each in zip(*(modes.names or ()), strict=True))
-    [found] = await session.backend.run(Statement(_NAMED, (namespaces, names)))
+    [found] = await session.backend.run(Statement(_NAMED, _arrays(modes)))
     return frozenset(int(oid) for (oid,) in found.rows if oid is not None)
+
+
+def _arrays(modes: ConstraintModes) -> tuple[str, str]:
+    """The schemas, with nothing for none, and the names."""
+    listed = modes.names or ()
+    return text_array(namespace or "" for namespace, _ in listed), text_array(name for _, name in listed)
 
 
 def modes_from(answer: bytes | None) -> Mapping[str, bool]:

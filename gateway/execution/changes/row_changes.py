@@ -27,9 +27,18 @@ from gateway.backend.own_statement import Statement
 from gateway.execution.changes.foreign_key_actions import carry_out
 from gateway.execution.constraints.foreign_key_referenced import Replaced, consequence, referring
 from gateway.execution.constraints.foreign_key_referencing import checked_of, keep_references
-from gateway.execution.constraints.kept_references import note_unchanged
+from gateway.execution.constraints.kept_references import note_checked, note_unchanged
 from gateway.execution.constraints.unique_check import keep_keys
-from gateway.execution.locks.row_locks import Strength, check_may_look_again, follow_rows, hold_rows
+from gateway.execution.locks.row_locks import (
+    Contested,
+    Strength,
+    Waiting,
+    check_may_look_again,
+    follow_rows,
+    hold_present,
+    hold_rows,
+    is_locked,
+)
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_tables
 from gateway.session import constraint_modes, hot_rows
 from gateway.session.cancel_listener import check
@@ -124,26 +133,37 @@ class Changing:
         strength: Strength,
         met: Mapping[str, npt.NDArray[np.int64]] | None = None,
         sources: pa.Table | None = None,
+        *,
+        lost: list[Contested] | None = None,
+        waiting: Waiting = Waiting.WAIT,
     ) -> bool:
         """Lock the rows that a statement has replaced in a table that it read as `version`, or all rows that it has
         `met`. If keys stay, holders of the old rows' key locks get those of the new rows, as far as `sources`, in
         place of the result's own, pairs them.
 
         Returns False if another transaction has replaced one since; the result is then discarded and must be computed
-        again. Raises 40001 if the isolation level forbids that.
+        again, while its rows stay locked. Raises 40001 if the isolation level forbids that. With `lost`, they are noted
+        there instead, also if they are locked while there is no `waiting`.
         """
         rows = {path: each for path, each in (result.positions if met is None else met).items() if len(each)}
         pairs = result.sources if sources is None else sources
         try:
-            if await hold_rows(self.session, rows, version, strength):
+            if await hold_rows(self.session, rows, version, strength, waiting):
                 if strength is Strength.NO_KEY_UPDATE and pairs is not None:
                     follow_rows(self._transaction, pairs, result.data_files)
                 return True
-        except BaseException:
+        except BaseException as error:
             await self._discard(result, version.table)
-            raise
-        await self._discard(result, version.table)
-        await check_may_look_again(self.session, version, rows)
+            if lost is None or not is_locked(error, waiting):
+                raise
+        else:
+            await self._discard(result, version.table)
+            await check_may_look_again(self.session, version, rows)
+        contested = Contested(version, rows, strength)
+        if lost is None:
+            await hold_present(self.session, contested)
+        else:
+            lost.append(contested)
         return False
 
     async def _discard(self, result: WriteResult, table: Table) -> None:
@@ -190,9 +210,12 @@ class Changing:
         if not self._follows:
             await self._follow_all()
 
-    async def wrote_together(self, written: Sequence[Written]) -> None:
+    async def wrote_together(
+        self, written: Sequence[Written], acted: Mapping[int, Collection[str]], *, checked: bool
+    ) -> None:
         """Add results on top of versions of several tables, whose writer has executed foreign key actions itself: the
-        keys are checked once all is staged.
+        keys are checked once all is staged. `acted` has for tables, by OID, the paths of the files that it did so over.
+        40001 if it has not seen rows that reference removed keys. `checked`: it has checked references itself, too.
         """
         session = self.session
         for each in written:
@@ -202,6 +225,8 @@ class Changing:
             change = replace(row_change(result, version), truncate=each.truncates)
             await keep_keys(session, version.table, change, None, deferred_now(version.table.keys, self._modes))
             await note_unchanged(session, version, change.data_files, None, each.sources)
+            if checked and result.positions:
+                await note_checked(session, version, change.data_files, result.positions)
             await self._note_pending(version.table, change, None)
             await self._transaction.stage(change)
         for each in written:
@@ -210,7 +235,9 @@ class Changing:
                 replaced = Replaced(each.version, change, each.result.positions, each.sources, each.updates, mixed=True)
                 foreign_keys = await referring(session, table, None)
                 parts = replaced.parts()
-                self._events += [partial(self._follow, part, key) for part in parts for key in foreign_keys]
+                self._events += [
+                    partial(self._follow, part, key, acted.get(key.child)) for part in parts for key in foreign_keys
+                ]
             if change.data_files:
                 self._events.append(partial(self._look_up, table, change, None))
         await self._follow_all()
@@ -224,12 +251,12 @@ class Changing:
         finally:
             self._follows = False
 
-    async def _follow(self, replaced: Replaced, foreign_key: ForeignKey) -> None:
+    async def _follow(self, replaced: Replaced, foreign_key: ForeignKey, acted: Collection[str] | None = None) -> None:
         late = foreign_key.oid in self._late([foreign_key])
         restricting = self._transaction.parts is None
         if foreign_key.oid in deferred_now([foreign_key], self._modes):
             await note_pending(self.session, [(foreign_key.oid, replaced.version.table.oid)])
-        wanted = await consequence(self.session, replaced, foreign_key, late=late, restricting=restricting)
+        wanted = await consequence(self.session, replaced, foreign_key, acted, late=late, restricting=restricting)
         if wanted is not None:
             await carry_out(self, wanted)
 

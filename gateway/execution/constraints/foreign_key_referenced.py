@@ -24,7 +24,7 @@ from catalog.model import Column, Table, TableVersion
 from catalog.publish import RowChange
 from gateway.backend.own_statement import Statement
 from gateway.execution.constraints.unique_check import described_key
-from gateway.execution.locks.row_locks import lock_keys
+from gateway.execution.locks.row_locks import changed_meanwhile, lock_keys
 from gateway.execution.reading.error_privileges import discreet
 from gateway.session.visibility import Current, current
 from gateway.transaction.validation import Validation
@@ -127,12 +127,20 @@ def _without_empty(rows: Mapping[str, npt.NDArray[np.int64]]) -> Mapping[str, np
 
 
 async def consequence(
-    session: SessionContext, replaced: Replaced, foreign_key: ForeignKey, *, late: bool, restricting: bool
+    session: SessionContext,
+    replaced: Replaced,
+    foreign_key: ForeignKey,
+    acted: Collection[str] | None = None,
+    *,
+    late: bool,
+    restricting: bool,
 ) -> Consequence | None:
     """The action of a foreign key on removed rows; None if there is none.
 
     Raises 23503 or 23001 if it forbids the removal. A `late` one is checked at its validation instead; so is RESTRICT,
-    unless `restricting`.
+    unless `restricting`. `acted`: PostgreSQL has carried the action out over the child's rows in these files, by path,
+    and over the transaction's own. Triggers may have kept some, which it does not look at again. 40001 if others have
+    added rows since.
     """
     table = replaced.version.table
     action = foreign_key.on_update if replaced.updated else foreign_key.on_delete
@@ -147,8 +155,14 @@ async def consequence(
     child = await current(session, foreign_key.child, None)
     later = late and (action is Action.NO_ACTION or (action is Action.RESTRICT and not restricting))
     wanted: Consequence | None = None
+    own = frozenset[int | None]()
     if not later:
-        found = await _children(session, table, foreign_key, gone, child, child.files)
+        files: Sequence[LiveFile] = child.files
+        if acted is not None and action not in (Action.NO_ACTION, Action.RESTRICT):
+            files, own = _unmet(child, acted), frozenset({None})
+        found = await _children(session, table, foreign_key, gone, child, files)
+        if len(found) and own:
+            raise changed_meanwhile()
         unpaired = replaced.updated and gone.replaced is None
         if len(found) and unpaired and follows_rows(foreign_key, mixed=replaced.mixed):
             raise unsupported("a change of keys that foreign keys' actions follow, by other than an UPDATE or DELETE,")
@@ -158,7 +172,7 @@ async def consequence(
         if len(found):
             wanted = Consequence(foreign_key, action, table, gone, found)
 
-    seen = frozenset[int | None]() if later else child.published
+    seen = frozenset[int | None]() if later else child.published | own
     said = Action.RESTRICT if later and action is Action.RESTRICT else Action.NO_ACTION
 
     async def again() -> None:
@@ -168,6 +182,11 @@ async def consequence(
     validation = Validation(foreign_key.oid, snapshot, again, name=foreign_key.name)
     session.transaction.validate(foreign_key.child, validation)
     return wanted
+
+
+def _unmet(child: Current, acted: Collection[str]) -> list[LiveFile]:
+    """The files of others that are none of those."""
+    return [each for each in child.files if each.file.data_file_id is not None and each.file.path not in acted]
 
 
 def follows_rows(foreign_key: ForeignKey, *, mixed: bool) -> bool:
@@ -283,13 +302,14 @@ async def _validate(  # noqa: PLR0917
     seen: Collection[int | None],
     said: Action,
 ) -> None:
-    """At COMMIT: check that no row references a removed key, unless the key exists again."""
+    """At COMMIT: check that no row references a removed key, unless the key exists again. Rows of `seen` files, by ID,
+    have been looked at: None stands for the transaction's own."""
     parent = await current(session, parent_oid, None)
     rest = await _without_present(session, parent, foreign_key, gone)
     if not len(rest.keys):
         return
     child = await current(session, foreign_key.child, None)
-    files = [each for each in child.files if each.file.data_file_id is None or each.file.data_file_id not in seen]
+    files = [each for each in child.files if each.file.data_file_id not in seen]
     found = await _children(session, parent.table, foreign_key, rest, child, files)
     if len(found):
         row = rest.columns.slice(int(found.wanted[0]), 1)

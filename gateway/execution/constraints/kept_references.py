@@ -8,7 +8,7 @@ A row with a NULL in the key's columns references nothing. Source: PostgreSQL's 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from storage.parquet.files import LakeFiles
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
+    from gateway.transaction.unchanged_references import UnchangedReferences
 
 # Of statements with more rows nothing is recorded: their references are checked.
 _ROWS_MAX: Final = 1_000_000
@@ -50,10 +51,46 @@ async def note_unchanged(
             same = _published(version, pairs)
         else:
             same = await asyncio.to_thread(_same, path, version, files, columns, pairs)
-        first = 0
-        for file in files:
-            unchanged.note(file.path, attnums, np.flatnonzero(same[first : first + file.record_count]))
-            first += file.record_count
+        _note(unchanged, files, attnums, same)
+
+
+async def note_checked(
+    session: SessionContext,
+    version: TableVersion,
+    files: Sequence[DataFile],
+    replaced: Mapping[str, npt.NDArray[np.int64]],
+) -> None:
+    """The same after PostgreSQL has checked all changed references. So a new row counts as unchanged if any replaced
+    row had its reference, also without pairs. `replaced` has the positions of those rows, by the path of their file.
+    References by deferrable foreign keys are not checked until COMMIT.
+    """
+    table = version.table
+    if not files or sum(file.record_count for file in files) > _ROWS_MAX:
+        return
+    path, published = session.gateway.data_path, [file for file in version.files if file.data_file_id is not None]
+    deferrable = {each.attnums for each in table.foreign_keys if each.deferrable}
+    for attnums in {each.attnums for each in table.foreign_keys} - deferrable:
+        columns = [table.column(attnum) for attnum in attnums]
+
+        def kept(columns: Sequence[Column] = columns) -> npt.NDArray[np.bool_]:
+            old = [
+                _keys_at(path, table, file, columns, replaced[file.path]) for file in published if file.path in replaced
+            ]
+            new = _keys(path, table, files, columns)
+            same = pc.or_(pc.is_in(new, pa.chunked_array(old, pa.binary())), new.is_null())
+            found: npt.NDArray[np.bool_] = same.to_numpy(zero_copy_only=False)
+            return found
+
+        _note(session.transaction.unchanged, files, attnums, await asyncio.to_thread(kept))
+
+
+def _note(
+    unchanged: UnchangedReferences, files: Sequence[DataFile], attnums: Sequence[int], same: npt.NDArray[np.bool_]
+) -> None:
+    first = 0
+    for file in files:
+        unchanged.note(file.path, attnums, np.flatnonzero(same[first : first + file.record_count]))
+        first += file.record_count
 
 
 def _published(version: TableVersion, pairs: pa.Table) -> npt.NDArray[np.bool_]:
@@ -81,11 +118,18 @@ def _same(
         if file is None or not len(here):
             continue
         wanted, order = np.unique(positions.take(pa.array(here)).to_numpy(), return_inverse=True)
-        rows = read_positions(data_path, table, file, columns, wanted)
-        old = keys_of(columns, [rows[column.name].combine_chunks() for column in columns]).take(pa.array(order))
+        old = _keys_at(data_path, table, file, columns, wanted).take(pa.array(order))
         equal = pc.fill_null(pc.equal(old, new.take(pa.array(here))), False)
         same[here] |= equal.to_numpy(zero_copy_only=False)
     return same
+
+
+def _keys_at(
+    data_path: str, table: Table, file: DataFile, columns: Sequence[Column], positions: npt.NDArray[np.int64]
+) -> pa.Array:
+    """The keys of these rows (ascending) of a file."""
+    rows = read_positions(data_path, table, file, columns, positions)
+    return keys_of(columns, [rows[column.name].combine_chunks() for column in columns])
 
 
 def _keys(data_path: str, table: Table, files: Sequence[DataFile], columns: Sequence[Column]) -> pa.Array:

@@ -24,6 +24,7 @@ from gateway.execution.constraints.constraint_validation import meet, obligation
 from gateway.execution.functions.filled_shadows import TOUCHES, FilledShadows, Touch, too_large, touches
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
 from gateway.execution.functions.trigger_lookup import changed_relations, fired_triggers
+from gateway.execution.locks.row_locks import Waiting
 from gateway.execution.reading.function_tables import (
     Words,
     likely_tables,
@@ -374,7 +375,19 @@ class GuardedPortal(StatementPortal):
         async with Changing(self, "a function", *changed) as changing:
             sql, left_out = self.analysis.sql, shadows.left_out
             try:
-                if not await take_changes(changing, taken, sql, may_fail=may_fail, left_out=left_out):
+                acted = shadows.acted
+                # Who holds a row may be waiting for copied rows that stay.
+                waiting = Waiting.FAIL if shadows.lasts and not may_fail else Waiting.WAIT
+                if not await take_changes(
+                    changing,
+                    taken,
+                    sql,
+                    acted,
+                    may_fail=may_fail,
+                    left_out=left_out,
+                    lost=shadows.lost,
+                    waiting=waiting,
+                ):
                     return False
             except MissedError as missed:
                 self._missed, self._strict = missed.error, True

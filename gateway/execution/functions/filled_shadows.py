@@ -23,9 +23,12 @@ from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array, text_array
 from gateway.backend.connection import Result
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
+from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
+from gateway.backend.own_text import escaped
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
+from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
 from gateway.execution.reading.handed_rows import rows_by_keys
 from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
@@ -59,7 +62,7 @@ _SET: Final = (
 )
 _NO_MARK: Final = "-1"
 # Countable effects other than rows of these shadows: rows of any other table, PostgreSQL's catalogs included,
-# advisory locks, cursors.
+# advisory locks, cursors. The client's portal without a name lasts until its next one.
 _BESIDE: Final = """
 SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
         OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
@@ -69,23 +72,24 @@ SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
         AND relnamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace),
     (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks
      WHERE locktype OPERATOR(pg_catalog.=) 'advisory' AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()),
-    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursors)
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursors
+     WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0 AND NOT pg_catalog.starts_with(name, $2))
 """
 # Effects that are not counted, as they are written in the statement or in functions called implicitly, as by
 # triggers: settings, notifications, prepared statements, table locks.
-_ACTS: Final = (
+_ACTS: Final = escaped(
     r"set_config|notify|listen|pg_export_snapshot|\m(lock|prepare|deallocate|discard|load)\M"
-    r"|(^|;|\mbegin|\mthen|\melse|\mloop|''|\$|\*/|--[^\n]*\n)\s*(set|reset)\M"
+    r"|(^|;|\mbegin|\mthen|\melse|\mloop|'|\$|\*/|--[^\n]*\n)\s*(set|reset)\M"
 )
 _MAY_ACT: Final = f"""
-SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_ACTS}' OR EXISTS (
+SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_ACTS} OR EXISTS (
     SELECT FROM pg_catalog.pg_proc p WHERE oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
         AND (proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) OR EXISTS (
             SELECT FROM pg_catalog.pg_depend d
             WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
                 AND d.refobjid OPERATOR(pg_catalog.=) p.oid))
         AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
-        AND coalesce(pg_catalog.pg_get_function_sqlbody(oid), prosrc) OPERATOR(pg_catalog.~*) '{_ACTS}')
+        AND coalesce(pg_catalog.pg_get_function_sqlbody(oid), prosrc) OPERATOR(pg_catalog.~*) {_ACTS})
 """
 
 
@@ -158,6 +162,8 @@ class FilledShadows:
         self._begun = False
         self.emptied = frozenset[int]()  # tables that the statement has truncated before it used them
         self._late: set[int] = set()  # tables that it has truncated before the lake's lock on them was taken
+        self.lasts = False  # copied rows stay in the way of other sessions until the transaction ends
+        self.lost: list[Contested] = []  # rows to be locked before the statement runs again
         self.fires_late = False  # the statement is the firing of deferred triggers, which is not undone
         self.defers = False  # it may have queued deferred triggers
 
@@ -213,7 +219,7 @@ class FilledShadows:
             if table.oid not in self.unread:
                 await self._copy(self.versions[table.oid], may_insert=may == b"t")
         await resume(session, answers[len(answers) - len(suspended) :])
-        beside = Statement(_BESIDE, (listed,))
+        beside = Statement(_BESIDE, (listed, OWN))
         marks = [
             Statement(of_shadow(each.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(each.oid)}"))
             for each in tables
@@ -341,6 +347,18 @@ class FilledShadows:
         missing = (self.unread | self._found.keys()) - self.emptied
         return self.unchecked or not missing.isdisjoint(self._touched)
 
+    @property
+    def acted(self) -> dict[int, frozenset[str]]:
+        """The files whose rows are all in shadows, by path, for tables by OID. Over these PostgreSQL has carried out
+        the actions of foreign keys.
+        """
+        few = self.unread | self._found.keys()
+        return {
+            oid: frozenset(file.path for file in version.files)
+            for oid, version in self.versions.items()
+            if oid not in few or oid in self.emptied
+        }
+
     def _may_forbid(self, oid: int) -> bool:
         """Whether new rows of the table are checked only when all is taken, for some constraint."""
         if oid not in self.versions:
@@ -375,10 +393,12 @@ class FilledShadows:
         return "exception" in self.words  # a caught exception may have been another error
 
     async def undo(self) -> None:
-        """Undo everything since `fill`."""
+        """Undo everything since `fill`, and lock the rows that were `lost`."""
         if self._begun:
             await self._session.backend.run(FILLED.again, FILLED.release)
             self._begun = False
+        while self.lost:
+            await hold_present(self._session, self.lost.pop())
 
     async def take(self) -> list[Taken]:
         """The changes of the rows; afterwards the shadows are empty, and settings are restored."""
@@ -401,7 +421,7 @@ class FilledShadows:
         filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in beside]
         locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
         asked = (
-            Statement(_BESIDE, (number_array(self.versions),)),
+            Statement(_BESIDE, (number_array(self.versions), OWN)),
             Statement(_MAY_ACT, (self._sql, text_array(self.words))),
         )
         counted, acts, *results = await backend.run(*asked, *reads, *locks)
@@ -409,7 +429,8 @@ class FilledShadows:
         self.defers = bool(deferring)
         session.transaction.late.tables |= deferring
         acted = counted.rows != self._beside.rows or acts.rows[0][0] != b"f"
-        if not (acted or truncated or deferring or self.fires_late):
+        self.lasts = bool(acted or truncated or deferring or self.fires_late)
+        if not self.lasts:
             await backend.run(FILLED.again)  # other sessions may fill these shadows before the transaction ends
         else:
             unfilled = catalog_calls.set_filled(filled=False), Statement(_SET, (*self._settings, ""))

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.own_statement import Statement
+from gateway.backend.own_text import escaped
 from gateway.execution.changes.row_changes import Written
 from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, paired, strength_of
-from gateway.execution.locks.row_locks import Strength, check_may_look_again, hold_rows
+from gateway.execution.locks.row_locks import (
+    Contested,
+    RowsChangedError,
+    Strength,
+    Waiting,
+    check_may_look_again,
+    hold_rows,
+    is_locked,
+    may_look_again,
+)
 from gateway.execution.shadow.loaded_rows import Loaded, load_all, nothing_loaded
-from gateway.transaction.isolation_level import Isolation
 from storage.spark.write import WriteResult, replace_rows
 
 if TYPE_CHECKING:
@@ -22,12 +31,12 @@ if TYPE_CHECKING:
 
 # Foreign keys lock rows too, which the lake's own check handles. This finds the row locks that users request, also in
 # functions.
-_LOCKS: Final = r"for\s+(no\s+key\s+|key\s+)?(update|share)"
+_LOCKS: Final = escaped(r"for\s+(no\s+key\s+|key\s+)?(update|share)")
 _MAY_LOCK: Final = f"""
-SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_LOCKS}' OR EXISTS (
+SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_LOCKS} OR EXISTS (
     SELECT FROM pg_catalog.pg_proc WHERE oid OPERATOR(pg_catalog.>=) 16384
         AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
-        AND (prosrc OPERATOR(pg_catalog.~*) '{_LOCKS}' OR prosqlbody IS NOT NULL))
+        AND (prosrc OPERATOR(pg_catalog.~*) {_LOCKS} OR prosqlbody IS NOT NULL))
 """
 
 
@@ -40,11 +49,21 @@ class MissedError(Exception):
 
 
 async def take_changes(
-    changing: Changing, taken: Sequence[Taken], sql: str, *, may_fail: bool, left_out: bool = False
+    changing: Changing,
+    taken: Sequence[Taken],
+    sql: str,
+    acted: Mapping[int, Collection[str]],
+    *,
+    may_fail: bool,
+    left_out: bool = False,
+    lost: list[Contested],
+    waiting: Waiting,
 ) -> bool:
     """Write and stage the taken changes of the statement `sql`. False if other transactions have changed one of these
-    rows since, or have unseen keys, unless it `may_fail`; the statement must then be executed again.
+    rows since, or have unseen keys, unless it `may_fail`; the statement must then be executed again. `acted` is that of
+    `Changing.wrote_together`.
 
+    `lost` gets rows that are in the way, which are not waited for unless `waiting` says so.
     `left_out`: the statement has not seen all rows that may forbid its changes. Raises MissedError if these do.
     """
     session = changing.session
@@ -58,21 +77,22 @@ async def take_changes(
         loaded = each.loaded or nothing_loaded(each.version.table)
         if each.loaded is None and (locks or each.replaces):
             loaded = await asyncio.to_thread(load_all, session.gateway.data_path, each.version)
-        if locks and not await _lock(session, each, loaded):
+        if locks and not await _lock(session, each, loaded, lost, waiting):
             return False
         if not each.is_changed:
             continue
-        if (wrote := await _write(changing, each, loaded)) is None:
+        if (wrote := await _write(changing, each, loaded, lost, waiting)) is None:
             return False
         if wrote.result.data_files or wrote.result.delete_files or wrote.truncates:
             written.append(wrote)
     try:
-        await changing.wrote_together(written)
+        await changing.wrote_together(written, acted, checked=not left_out)
     except SluiceError as error:
         # PostgreSQL would have raised the error inside of the function; a repetition sees the rows.
-        if error.sqlstate[:2] == "23" and left_out:
+        is_of_rows = error.sqlstate[:2] == "23"
+        if is_of_rows and left_out:
             raise MissedError(error) from error
-        if may_fail or error.sqlstate[:2] != "23" or session.transaction.isolation is not Isolation.READ_COMMITTED:
+        if may_fail or not (is_of_rows or isinstance(error, RowsChangedError)) or not may_look_again(session):
             raise
         return False
     return True
@@ -83,15 +103,23 @@ async def _may_lock(session: SessionContext, sql: str) -> bool:
     return answer.rows[0][0] == b"t"
 
 
-async def _lock(session: SessionContext, taken: Taken, loaded: Loaded) -> bool:
+async def _lock(session: SessionContext, taken: Taken, loaded: Loaded, lost: list[Contested], waiting: Waiting) -> bool:
     rows = await chosen_positions(taken.version.table, loaded, taken.locked)
-    if await hold_rows(session, rows, taken.version, Strength.UPDATE):
-        return True
-    await check_may_look_again(session, taken.version, rows)
+    try:
+        if await hold_rows(session, rows, taken.version, Strength.UPDATE, waiting):
+            return True
+    except SluiceError as error:
+        if not is_locked(error, waiting):
+            raise
+    else:
+        await check_may_look_again(session, taken.version, rows)
+    lost.append(Contested(taken.version, rows, Strength.UPDATE))
     return False
 
 
-async def _write(changing: Changing, taken: Taken, loaded: Loaded) -> Written | None:
+async def _write(
+    changing: Changing, taken: Taken, loaded: Loaded, lost: list[Contested], waiting: Waiting
+) -> Written | None:
     session, version = changing.session, taken.version
     table, path = version.table, session.gateway.data_path
     outcome = Outcome([], "", taken.fresh, taken.kept, taken.locked)
@@ -104,7 +132,7 @@ async def _write(changing: Changing, taken: Taken, loaded: Loaded) -> Written | 
         return Written(version, result, None, updates=False, truncates=taken.truncated)
     sources = await asyncio.to_thread(paired, table, loaded, outcome)
     strength = await asyncio.to_thread(strength_of, table, loaded, outcome)
-    if not await changing.claim(result, version, strength, sources=sources):
+    if not await changing.claim(result, version, strength, sources=sources, lost=lost, waiting=waiting):
         return None
     return Written(version, result, sources, updates=taken.fresh.num_rows > 0)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
@@ -260,14 +261,7 @@ async def _keys_stay(
     session: SessionContext, table: Table, files: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]
 ) -> bool:
     """Lock the keys of rows at their present places; return whether all of them still exist."""
-    settled = False
-    while not settled:
-        [answer] = await session.backend.run(catalog_calls.moved_rows(_arrays(files, positions)))
-        places = np.frombuffer(answer.rows[0][0] or b"", _BIGINT, offset=4 * _HEAD_WORDS)["value"].astype(np.int64)
-        before, (files, positions) = (files, positions), np.split(places, 2)
-        settled = np.array_equal(before, (files, positions))
-        if not settled:
-            await lock_rows(session, table, files, positions, Strength.KEY_SHARE)
+    files, positions = await _follow(session, table, files, positions, Strength.KEY_SHARE)
     newest = (await session.gateway.store.versions([table.oid])).get(table.oid)
     present = {} if newest is None else {file_number(file.path): file for file in newest.files}
     for number in np.unique(files):
@@ -278,6 +272,49 @@ async def _keys_stay(
         if gone is not None and await session.gateway.engine.deletes_any(table, gone, positions[files == number]):
             return False
     return True
+
+
+async def _follow(
+    session: SessionContext,
+    table: Table,
+    files: npt.NDArray[np.int64],
+    positions: npt.NDArray[np.int64],
+    strength: Strength,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Lock rows, which are locked at these places, wherever they have moved; return their present places."""
+    settled = False
+    while not settled:
+        [answer] = await session.backend.run(catalog_calls.moved_rows(_arrays(files, positions)))
+        places = np.frombuffer(answer.rows[0][0] or b"", _BIGINT, offset=4 * _HEAD_WORDS)["value"].astype(np.int64)
+        before, (files, positions) = (files, positions), np.split(places, 2)
+        settled = np.array_equal(before, (files, positions))
+        if not settled:
+            await lock_rows(session, table, files, positions, strength)
+    return files, positions
+
+
+@dataclass(frozen=True, slots=True)
+class Contested:
+    """Rows of `version` that another transaction has changed or locked, and how they are to be locked."""
+
+    version: TableVersion
+    rows: Rows
+    strength: Strength
+
+
+async def hold_present(session: SessionContext, contested: Contested) -> None:
+    """Lock the rows as they are now, where they have kept their keys. A statement that is then computed again finds
+    them unchanged, as PostgreSQL locks the newest version of a row before it looks at it again.
+    """
+    version, strength = contested.version, contested.strength
+    lockable = lockable_files(session.transaction, version.files, strength)
+    places = [(lockable[path], each) for path, each in contested.rows.items() if path in lockable and len(each)]
+    if not places or sum(len(each) for _, each in places) > ROWS_MAX:
+        return
+    files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
+    positions = np.concatenate([each for _, each in places])
+    await lock_rows(session, version.table, files, positions, strength)
+    await _follow(session, version.table, files, positions, strength)
 
 
 async def untouched(
@@ -308,6 +345,12 @@ class RowsChangedError(SluiceError):
     def __init__(self, *, deleted: bool = False) -> None:
         what = "delete" if deleted else "update"
         super().__init__(SqlState.SERIALIZATION_FAILURE, f"could not serialize access due to concurrent {what}")
+
+
+def is_locked(error: BaseException, waiting: Waiting) -> bool:
+    """Whether an error only says that another transaction has locked a row, which was not to be waited for."""
+    locked = isinstance(error, SluiceError) and error.sqlstate == SqlState.LOCK_NOT_AVAILABLE
+    return waiting is Waiting.FAIL and locked
 
 
 def changed_meanwhile() -> SluiceError:

@@ -1,0 +1,432 @@
+-- Settings that change how PostgreSQL reads or writes values: the gateway's own values do not go by the client's.
+CREATE SCHEMA sov;
+SET search_path = sov;
+CREATE TABLE t (id integer PRIMARY KEY, a integer[], w text[], b bytea, d date, z timestamptz, i interval, f double precision,
+    r real, s text, x xml, m numeric, o boolean);
+CREATE TABLE u (LIKE t INCLUDING ALL);
+CREATE TABLE seen (n integer);
+CREATE FUNCTION notes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen VALUES (NEW.id); RETURN NEW; END $$;
+CREATE TABLE tr (LIKE t INCLUDING ALL);
+CREATE TRIGGER notes BEFORE INSERT OR UPDATE ON tr FOR EACH ROW EXECUTE FUNCTION notes();
+CREATE FUNCTION rows_of(integer) RETURNS SETOF t LANGUAGE sql AS $$ SELECT * FROM t WHERE id >= $1 $$;
+CREATE FUNCTION moves(integer) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE t SET s = s || '.', a = a WHERE id = $1;
+    RETURN (SELECT count(*) FROM t WHERE NULL = ANY (a) IS NULL);
+END $$;
+INSERT INTO t VALUES
+    (1, '{1,NULL,3}', '{a,NULL,"null"}', '\x00ff5c', '2024-02-03', '2024-02-03 04:05:06.789+00', '1 year 2 mons 3 days 04:05:06.7',
+     0.1::float8 + 0.2, 1.1, 'a\b''c', NULL, 1.50, true),
+    (2, '{{1,2},{3,4}}', '{}', '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"', NULL, NULL, NULL),
+    (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+SET escape_string_warning = off;
+
+SET bytea_output = escape;
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET bytea_output;
+
+SET DateStyle = 'SQL, DMY';
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET DateStyle;
+
+SET DateStyle = 'German';
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET DateStyle;
+
+SET IntervalStyle = sql_standard;
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET IntervalStyle;
+
+SET IntervalStyle = iso_8601;
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET IntervalStyle;
+
+SET extra_float_digits = -10;
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET extra_float_digits;
+
+SET standard_conforming_strings = off;
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET standard_conforming_strings;
+
+SET quote_all_identifiers = on;
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET quote_all_identifiers;
+
+SET transform_null_equals = on;
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET transform_null_equals;
+
+SET backslash_quote = off;
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET backslash_quote;
+
+-- over arrays without NULL: others are refused (docs/sql.md)
+UPDATE t SET a = '{1,2,3}', w = '{a,"NULL"}' WHERE id = 1;
+SET array_nulls = off;
+SELECT * FROM t ORDER BY id;
+INSERT INTO u SELECT * FROM t WHERE id < 3;
+INSERT INTO u SELECT * FROM t WHERE id = 3 ON CONFLICT (id) DO UPDATE SET s = excluded.s;
+INSERT INTO u SELECT * FROM t ON CONFLICT (id) DO UPDATE SET a = excluded.a, s = u.s || excluded.s;
+INSERT INTO tr SELECT * FROM t;
+UPDATE tr SET a = a || 7, i = i + '1 day' WHERE id < 3;
+MERGE INTO tr USING u ON u.id = tr.id WHEN MATCHED AND tr.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET w = u.w || tr.w;
+MERGE INTO u USING t ON u.id = t.id WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET b = t.b, d = t.d + 1, z = t.z;
+SELECT moves(1), moves(2);
+SELECT * FROM rows_of(2) ORDER BY id;
+UPDATE u SET a = array_fill(5, '{2}'), s = format('%s|%s|%s|%s', d, i, f, b) WHERE id = 1;
+SELECT count(*) FROM t WHERE s = NULL;
+SELECT id, a, w, b FROM u ORDER BY id;
+SELECT id, d, z, i, f, r, s FROM u ORDER BY id;
+SELECT id, a, w, b, d, z, i, f, r, s, x, m, o FROM tr ORDER BY id;
+CREATE TABLE made AS SELECT *, d::text AS dt, i::text AS it, f::text AS ft FROM t;
+SELECT * FROM made ORDER BY id;
+ALTER TABLE made ADD COLUMN e integer[] DEFAULT array_fill(5, '{2}'), ADD COLUMN g text DEFAULT '2024-03-04'::date::text;
+ALTER TABLE made ALTER COLUMN m TYPE text USING m::text || i::text;
+SELECT id, e, g, m FROM made ORDER BY id;
+BEGIN;
+ALTER TABLE made ADD CHECK (s <> NULL);
+INSERT INTO made SELECT * FROM made WHERE id = 1;
+ROLLBACK;
+COPY t TO STDOUT;
+COPY (SELECT a, w FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+COPY tr (id, a, w, d) FROM STDIN;
+50	{1,3}	{NULL,a}	2024-05-06
+\.
+DELETE FROM t WHERE id = 2 RETURNING *;
+DROP TABLE made;
+DELETE FROM tr;
+DELETE FROM u;
+INSERT INTO t VALUES (2, array_fill(4, '{1}'), NULL, '', '1999-12-31', '1999-12-31 23:59:59+00', '-1 days +02:03:00', 'NaN', 'Infinity', 'q"');
+RESET array_nulls;
+DROP SCHEMA sov CASCADE;
