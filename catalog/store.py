@@ -36,9 +36,10 @@ from catalog.postgres.backends import GONE, BackendId
 from catalog.postgres.pool import Pool
 from catalog.publish import delete_file_from_json, statistics_from_json
 from catalog.row_locks import RowLocks
+from catalog.schema.changing_elements import ChangingElement
 from catalog.schema.compatibility import SchemaStep
 from catalog.schema.schema_change_progress import Progress
-from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
+from catalog.schema.schema_changes import Origin, SchemaChange, undo_abandoned
 from catalog.schema.step_connections import StepConnections
 from catalog.schema.triggers import FiredTriggers
 from catalog.snapshot_pins import SnapshotPins

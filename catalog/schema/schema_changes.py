@@ -12,10 +12,10 @@ Contract: if the connection to the catalog fails, the error is 57P03; the change
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import asyncpg
 
@@ -23,7 +23,8 @@ from catalog.connection import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.postgres.backends import BackendId
 from catalog.postgres.pool import reaching
-from catalog.schema.states import Element, State, Step, step, undo_path
+from catalog.schema.changing_elements import ChangingElement, element_from_json
+from catalog.schema.states import State, Step, step, undo_path
 from catalog.schema.step_connections import StepConnections
 from catalog.schema.steps import Steps
 
@@ -63,36 +64,6 @@ _STEERED: Final = (
 )
 _RETRY_SECONDS: Final = 0.02
 _POLL_SECONDS: Final = 0.1
-
-
-@dataclass(slots=True)
-class ChangingElement:
-    """An element that changes state. `definition` creates it; `other_relid` is the table a foreign key refers to."""
-
-    relid: int
-    other_relid: int
-    kind: Element
-    name: str
-    of_column: str | None
-    definition: str
-    origin: State
-    state: State
-    element_id: int = 0
-
-
-def element_from_json(element: Mapping[str, Any]) -> ChangingElement:
-    """Read an element of `pg_sluice.elements`, or a row of the table `element`."""
-    return ChangingElement(
-        relid=element["relid"],
-        other_relid=element["other_relid"],
-        kind=Element(element["kind"]),
-        name=element["name"],
-        of_column=element["of_column"],
-        definition=element["definition"],
-        origin=State(element["origin"]),
-        state=State(element.get("state", element["origin"])),
-        element_id=element.get("element_id", 0),
-    )
 
 
 @dataclass(frozen=True, slots=True)

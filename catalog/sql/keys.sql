@@ -24,16 +24,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- The triggers of foreign keys run only while shadows are filled. Any role may change the setting: it then sees errors
--- about rows that shadows do not have.
+-- The triggers of foreign keys run only while shadows are filled. The settings say so without a look at the table. As any
+-- role may change them, the table decides where they do not say so; where they do and it does not, errors come about rows
+-- that shadows do not have.
 CREATE TABLE pg_sluice.filled_alone (unused integer);
 CREATE TRIGGER filled_alone BEFORE UPDATE ON pg_sluice.filled_alone FOR EACH ROW
-WHEN (pg_catalog.current_setting('sluice.filled', true) OPERATOR(pg_catalog.=) 'on')
+WHEN (coalesce(pg_catalog.current_setting('sluice.filled', true), '') OPERATOR(pg_catalog.=) 'on' OR pg_sluice.is_filled())
 EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger();
 -- The checks of new rows' references may be left out there too: then the gateway alone checks, at the end.
 CREATE TRIGGER checked_alone BEFORE UPDATE ON pg_sluice.filled_alone FOR EACH ROW
-WHEN (pg_catalog.current_setting('sluice.filled', true) OPERATOR(pg_catalog.=) 'on'
-      AND coalesce(pg_catalog.current_setting('sluice.unchecked', true), '') OPERATOR(pg_catalog.<>) 'on')
+WHEN (coalesce(pg_catalog.current_setting('sluice.filled', true), '') OPERATOR(pg_catalog.=) 'on'
+      AND coalesce(pg_catalog.current_setting('sluice.unchecked', true), '') OPERATOR(pg_catalog.<>) 'on'
+      OR pg_sluice.is_checked())
 EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger();
 
 -- Refuse an EXCLUDE that demands anything else than a UNIQUE constraint does: equality by the types' own operators.

@@ -89,18 +89,24 @@ $$;
 
 -- Backends whose gateway has filled the shadows that a function needs, and takes the function's changes there: rows of
 -- running transactions, which no other session sees.
-CREATE UNLOGGED TABLE pg_sluice.filled (backend integer PRIMARY KEY);
+-- `unchecked`: PostgreSQL checks no references meanwhile, as the gateway does so at the end.
+CREATE UNLOGGED TABLE pg_sluice.filled (backend integer PRIMARY KEY, unchecked boolean NOT NULL);
 
 CREATE FUNCTION pg_sluice.is_filled() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.filled WHERE backend = pg_backend_pid())
 $$;
 
-CREATE FUNCTION pg_sluice.set_filled(filled boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+CREATE FUNCTION pg_sluice.is_checked() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_sluice.filled WHERE backend = pg_backend_pid() AND NOT unchecked)
+$$;
+
+CREATE FUNCTION pg_sluice.set_filled(filled boolean, unchecked boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_sluice.authorize('set_filled');
     IF set_filled.filled THEN
-        INSERT INTO pg_sluice.filled VALUES (pg_backend_pid()) ON CONFLICT DO NOTHING;
+        INSERT INTO pg_sluice.filled VALUES (pg_backend_pid(), set_filled.unchecked)
+            ON CONFLICT (backend) DO UPDATE SET unchecked = EXCLUDED.unchecked;
     ELSE
         DELETE FROM pg_sluice.filled WHERE backend = pg_backend_pid();
         DELETE FROM pg_sluice.truncated;  -- no other transaction's are visible

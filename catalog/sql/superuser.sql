@@ -108,8 +108,8 @@ BEGIN
             JOIN pg_operator o ON o.oid = u.equality JOIN pg_namespace n ON n.oid = o.oprnamespace
             WHERE k.oid = of_constraint GROUP BY k.conrelid;
         EXECUTE format('CREATE TRIGGER pg_sluice_differs AFTER UPDATE ON %s FOR EACH ROW '
-                       'WHEN (current_setting(''sluice.filled'', true) = ''on'' '
-                       'AND coalesce(current_setting(''sluice.unchecked'', true), '''') <> ''on'' AND (%s)) '
+                       'WHEN ((%s) AND (coalesce(current_setting(''sluice.filled'', true), '''') = ''on'' '
+                       'AND coalesce(current_setting(''sluice.unchecked'', true), '''') <> ''on'' OR pg_sluice.is_checked())) '
                        'EXECUTE FUNCTION suppress_redundant_updates_trigger()', child, differs);
         UPDATE pg_trigger t SET tgqual = f.tgqual FROM pg_trigger f
             WHERE t.tgconstraint = of_constraint AND t.tgfoid = '"RI_FKey_check_upd"'::regproc

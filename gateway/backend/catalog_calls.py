@@ -147,7 +147,7 @@ def lock_relations(oids: Iterable[int], mode: str, *, nowait: bool, lasting: boo
 
 _OPEN_SHADOW: Final = own(f"SELECT pg_sluice.open_shadow({_OID})")
 _SET_REPLICATION_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1, $2::pg_catalog.oid[])")
-_SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
+_SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1, $2)")
 _PRECEDE_LATE: Final = own("SELECT pg_sluice.precede_late()")
 _BEGIN_EMPTYING: Final = own(f"SELECT pg_sluice.begin_emptying({_OID})")
 _END_EMPTYING: Final = own(f"SELECT pg_sluice.end_emptying({_OID})")
@@ -178,9 +178,9 @@ def set_replication_role(role: str | bytes | None, stilled: Iterable[int] | None
     return Statement(_SET_REPLICATION_ROLE, (role, None if stilled is None else number_array(stilled)))
 
 
-def set_filled(*, filled: bool) -> Statement:
-    """Shadows have the lake's rows, or not any more."""
-    return Statement(_SET_FILLED, ("true" if filled else "false",))
+def set_filled(*, filled: bool, unchecked: bool = False) -> Statement:
+    """Shadows have the lake's rows, or not any more; `unchecked`: the gateway checks references at the end."""
+    return Statement(_SET_FILLED, ("true" if filled else "false", "true" if unchecked else "false"))
 
 
 def precede_late() -> Statement:

@@ -76,10 +76,10 @@ def _file_in(directory: Path) -> Path | None:
 
 def _log_to_stderr() -> None:
     """Log warnings to stderr, except those of the clients of the JVM and PostgreSQL: a statement that finds one dead
-    reports that in one line.
+    reports that in one line. sqlglot would warn of each statement that it does not parse.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
-    for name in ("py4j", "asyncpg"):
+    for name in ("py4j", "asyncpg", "sqlglot"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     # Py4J logs errors of sending to the root logger.
     logging.getLogger().addFilter(lambda record: Path(record.pathname).parent.name != "py4j")

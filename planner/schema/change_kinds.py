@@ -1,4 +1,4 @@
-"""The kinds of simple changes: the element that each is about, its direction, and the work that existing rows need.
+"""The kinds of simple changes: the part of a table that each is about, its direction, and whether it passes states.
 
 One table, checked when it is imported. The kinds are those of `catalog.schema.compatibility`, without the steps that an
 element takes on its way (`catalog.schema.states`).
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from catalog.schema.compatibility import RULES
-from catalog.schema.states import STEPS, WORK_OF, Direction, Element, Work
+from catalog.schema.states import STEPS, Direction, Element
 
 
 class Part(StrEnum):
@@ -37,11 +37,6 @@ class ChangeKind:
     direction: Direction | None = None
     element: Element | None = None
     writes: bool = False
-
-    @property
-    def work(self) -> Work:
-        """The work that existing rows need, where the change is carried out step by step."""
-        return Work.SCHEMA_ONLY if self.element is None else WORK_OF[self.element]
 
 
 _ADDING, _REMOVING = Direction.ADDING, Direction.REMOVING

@@ -1,14 +1,15 @@
 """A schema change as a compound change, from its text alone: sqlglot parses it. Pure.
 
 It knows no catalog. So it assumes a table with rows, outside of a block; `or_kinds` says what the catalog may make of a
-change instead. PostgreSQL's trial decides (`trial_outcome`). A clause that sqlglot cannot parse is left to the trial
-alone. Source: PostgreSQL documentation, "ALTER TABLE".
+change instead. PostgreSQL's trial decides (`trial_outcome`). Statements other than ALTER and CREATE TABLE, CREATE INDEX
+and DROP TABLE, and clauses that sqlglot cannot parse, are left to the trial alone. Source: PostgreSQL documentation,
+"ALTER TABLE".
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import sqlglot
@@ -18,15 +19,18 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.schema.compatibility import SchemaStep
 from catalog.schema.states import State
-from planner.schema.change_kinds import KIND_OF, Part
+from planner.schema.change_kinds import KIND_OF
 from planner.schema.simple_change import NOTHING, CompoundChange, SimpleChange
 
-logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it does not parse
 _DIALECT: Final = "postgres"
 # sqlglot's parser lets no other thread run, and some expressions take it twice the time for each level of brackets. So
 # it is given no longer texts, and no deeper levels: what stands there is in expressions, which are not looked at.
 _TEXT_MAX: Final = 2**11
 _DEPTH_MAX: Final = 3
+# What it is given has no queries: it also takes long for joins of joins.
+_BEGINNINGS: Final = re.compile(
+    r"\s*(alter\s+table|create\s+(unlogged\s+)?table|create\s+(unique\s+)?index|drop\s+table)\b", re.IGNORECASE
+)
 # The name that a constraint without one gets here, so that sqlglot parses more forms of it.
 _UNNAMED: Final = "sluice_unnamed"
 _RETYPED: Final = frozenset({"widen type", "rewrite column", NOTHING})
@@ -56,9 +60,9 @@ _SERIALS: Final = frozenset({exp.DataType.Type.SERIAL, exp.DataType.Type.BIGSERI
 
 
 def parsed_change(statement: str) -> CompoundChange:
-    """Return what a statement changes in tables, as far as its text tells."""
+    """Return what a statement that PostgreSQL accepts changes in tables, as far as its text tells."""
     try:
-        shallow = _shallow(statement) if len(statement) <= _TEXT_MAX else None
+        shallow = _shallow(statement) if len(statement) <= _TEXT_MAX and _BEGINNINGS.match(statement) else None
     except SqlglotError:
         shallow = None
     return CompoundChange((), (statement,)) if shallow is None else _of_shallow(shallow)
@@ -84,23 +88,21 @@ def _shallow(statement: str) -> str:
 def _of_shallow(statement: str) -> CompoundChange:
     tree = _parsed(statement)
     match tree:
-        case exp.Alter(kind="TABLE") if not isinstance(tree, exp.Command):
-            return _compound(_of_actions(tree), ())
-        case exp.Alter(kind="VIEW" | "INDEX"):
-            return CompoundChange(())
+        case exp.Alter() if len(tree.args["actions"]) == 1:
+            return _compound(_of_actions(tree))
         case exp.Create():
-            return _compound(_of_create(tree), ())
+            return _compound(_of_create(tree))
         case exp.Drop():
-            return _compound(_of_drop(tree), ())
-        case exp.Comment() | exp.Grant() | exp.Revoke():
-            return CompoundChange(())
+            return _compound(_of_drop(tree))
     return _by_clauses(statement)
 
 
-def _compound(changes: Iterator[SimpleChange | str], unparsed: Sequence[str]) -> CompoundChange:
+def _compound(changes: Iterable[SimpleChange | str]) -> CompoundChange:
     found = list(changes)
-    texts = [each for each in found if isinstance(each, str)]
-    return CompoundChange(tuple(each for each in found if isinstance(each, SimpleChange)), (*unparsed, *texts))
+    return CompoundChange(
+        tuple(each for each in found if isinstance(each, SimpleChange)),
+        tuple(each for each in found if isinstance(each, str)),
+    )
 
 
 def _parsed(statement: str) -> exp.Expr | None:
@@ -129,12 +131,12 @@ def _by_clauses(statement: str) -> CompoundChange:
     changes: list[SimpleChange | str] = []
     for clause in _clauses(items[start:]):
         text = statement[clause[0].start : clause[-1].end + 1]
-        tree = _parsed(head + _named(text))
+        tree = _parsed(head + _named(statement, clause))
         if isinstance(tree, exp.Alter):
             changes += _of_actions(tree)
         else:
             changes.append(table.by_words(clause) or text)
-    return _compound(iter(changes), ())
+    return _compound(changes)
 
 
 def _head(items: Sequence[Token]) -> int | None:
@@ -161,11 +163,14 @@ def _clauses(items: Sequence[Token]) -> Iterator[Sequence[Token]]:
         yield items[start:]
 
 
-def _named(clause: str) -> str:
-    """Return `ADD CHECK …` as `ADD CONSTRAINT name CHECK …`, which sqlglot parses."""
-    add, _, rest = clause.partition(" ")
-    is_unnamed = add.upper() == "ADD" and rest.lstrip().upper().startswith(("CHECK", "EXCLUDE"))
-    return f"ADD CONSTRAINT {_UNNAMED} {rest}" if is_unnamed else clause
+def _named(statement: str, clause: Sequence[Token]) -> str:
+    """Return a clause; `ADD CHECK …` as `ADD CONSTRAINT name CHECK …`, which sqlglot parses."""
+    words = [token.text.upper() for token in clause[:2]]
+    start = clause[0].start
+    if words in (["ADD", "CHECK"], ["ADD", "EXCLUDE"]):
+        start = clause[1].start
+        return f"ADD CONSTRAINT {_UNNAMED} {statement[start : clause[-1].end + 1]}"
+    return statement[start : clause[-1].end + 1]
 
 
 def _of_actions(tree: exp.Alter) -> Iterator[SimpleChange | str]:
@@ -214,7 +219,9 @@ class _Table:
         optional = bool(column.args.get("exists"))
         kinds = [each.kind for each in column.constraints]
         required = any(
-            isinstance(each, exp.NotNullColumnConstraint) and not each.args.get("allow_null") for each in kinds
+            isinstance(each, exp.PrimaryKeyColumnConstraint)
+            or (isinstance(each, exp.NotNullColumnConstraint) and not each.args.get("allow_null"))
+            for each in kinds
         )
         default = next((each.this for each in kinds if isinstance(each, exp.DefaultColumnConstraint)), None)
         kind, others = ("add required column" if required else "add column"), []
@@ -225,7 +232,7 @@ class _Table:
         computed = (exp.ComputedColumnConstraint, exp.GeneratedAsIdentityColumnConstraint)
         if any(isinstance(each, computed) for each in kinds) or (column.kind and column.kind.this in _SERIALS):
             kind, others = "add computed column", ["add column"]  # over no rows, and VIRTUAL ones
-        if column.kind is None or column.kind.is_type(exp.DataType.Type.USERDEFINED):
+        if column.kind is None or column.kind.this is exp.DataType.Type.USERDEFINED:
             others += ["add computed column", "add required column"]  # a domain's
         yield self.change(kind, column, *others, optional=optional)
         for each in kinds:
@@ -266,39 +273,25 @@ class _Table:
         if token is None:
             return self.change(kind, self._name, optional=True)
         quoted = token.token_type is TokenType.IDENTIFIER
-        return self.change(kind, token.text if quoted else token.text.lower(), optional=kind == "publish constraint")
+        return self.change(kind, token.text if quoted else _folded(token.text), optional=kind == "publish constraint")
 
 
 def _of_create(tree: exp.Create) -> Iterator[SimpleChange | str]:
-    """Yield what a CREATE makes of tables."""
-    kind = tree.args["kind"]
+    """Yield what CREATE TABLE or CREATE INDEX makes."""
     optional = bool(tree.args.get("exists"))
-    if tree.find(exp.TemporaryProperty):
-        return
-    materialized = tree.find(exp.MaterializedProperty) is not None
-    if kind == "TABLE" or (kind == "VIEW" and materialized):
-        named = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-        yield _Table(named).change("create table", named, optional=optional)
-    elif kind == "INDEX":
+    if tree.args["kind"] == "INDEX":
         yield _Table(tree.this.args["table"]).change("add index", _text(tree.this.this), optional=optional)
-    elif kind == "TRIGGER" and (properties := tree.find(exp.TriggerProperties)) is not None:
-        table = properties.args["table"]
-        yield _Table(table).change("change triggers", table, optional=True)
-    elif kind not in {"VIEW", "SEQUENCE", "FUNCTION", "PROCEDURE"}:
+    elif isinstance(tree.this, exp.Schema):
+        table = tree.this.this
+        yield _Table(table).change("create table", table, optional=optional)
+    else:
         yield tree.sql(_DIALECT)
 
 
-def _of_drop(tree: exp.Drop) -> Iterator[SimpleChange | str]:
-    """Yield what a DROP takes from tables."""
-    kind = tree.args["kind"]
-    optional = bool(tree.args.get("exists"))
-    if kind == "TABLE" or (kind == "VIEW" and tree.args.get("materialized")):
-        for table in tree.args["tables"]:
-            yield _Table(table).change("drop table", table, optional=optional)
-    elif kind == "TRIGGER" and (of := tree.args.get("cluster")) is not None:
-        yield _Table(of.this).change("change triggers", of.this, optional=optional)
-    elif kind != "VIEW" or tree.args.get("cascade"):
-        yield tree.sql(_DIALECT)
+def _of_drop(tree: exp.Drop) -> Iterator[SimpleChange]:
+    """Yield the tables that DROP TABLE drops."""
+    for table in tree.args["tables"]:
+        yield _Table(table).change("drop table", table, optional=bool(tree.args.get("exists")))
 
 
 def _text(name: exp.Expr | None) -> str:
@@ -306,8 +299,10 @@ def _text(name: exp.Expr | None) -> str:
     if name is None:
         return ""
     if isinstance(name, exp.Identifier):
-        return str(name.this) if name.args.get("quoted") else str(name.this).lower()
+        return str(name.this) if name.args.get("quoted") else _folded(str(name.this))
     return _text(name.this)
 
 
-assert all(KIND_OF[kind].part is Part.COLUMN for kind in _RETYPED - {NOTHING}), "a new type is a change of a column"
+def _folded(name: str) -> str:
+    """Return a name that is not quoted as PostgreSQL folds it in UTF-8: of ASCII letters alone."""
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)

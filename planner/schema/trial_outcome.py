@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from catalog.schema.changing_elements import ChangingElement, element_from_json, passing_elements
 from catalog.schema.compatibility import SchemaStep
 from catalog.schema.states import Element, State
+from planner.schema.change_kinds import Part
 from planner.schema.simple_change import CompoundChange, SimpleChange
 
 _ADD_INDEX: Final = "add index"
+# The table; whether it is a column, in place of a constraint or an index; and its name.
+_Of: TypeAlias = tuple[int, bool, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +34,16 @@ class ShadowIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Passing:
-    """An element that passes its states from `origin` on, by the subject of the step that adds it."""
-
-    element: Element
-    relid: int
-    subject: str
-    origin: State
-
-
-@dataclass(frozen=True, slots=True)
 class TrialOutcome:
     """What a trial found.
 
-    `steps` are those of the schema log. `passing` elements take their steps one by one if the statement is alone.
-    `looked` has, by table and subject, the tables whose rows are checked. `rewritten` are tables with columns that are
-    written anew.
+    `steps` are those of the schema log. `elements` are new, and need work over existing rows. `looked` has, by what it
+    is of, the tables whose rows are checked. `rewritten` are tables with columns that are written anew.
     """
 
     steps: tuple[SimpleChange, ...]
-    passing: tuple[Passing, ...]
-    looked: Mapping[tuple[int, str], tuple[int, ...]]
+    elements: tuple[ChangingElement, ...]
+    looked: Mapping[_Of, tuple[int, ...]]
     rewritten: frozenset[int]
     notices: tuple[str, ...]
 
@@ -58,7 +51,7 @@ class TrialOutcome:
     def touched(self) -> frozenset[int]:
         """The tables whose rows are read or written."""
         read = {oid for oids in self.looked.values() for oid in oids}
-        return frozenset(read | self.rewritten | {each.relid for each in self.passing})
+        return frozenset(read | self.rewritten | {each.relid for each in self.elements})
 
 
 def trial_outcome(found: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], notices: Sequence[str]) -> TrialOutcome:
@@ -72,23 +65,31 @@ def trial_outcome(found: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], 
         )
         for each in steps
     )
-    passing = tuple(
-        Passing(Element(each["kind"]), each["relid"], _subject(each), State(each["origin"]))
-        for each in found["elements"]
-    )
+    elements = tuple(element_from_json(each) for each in found["elements"])
     looked = {
-        (each["relid"], subject): tuple(oid for oid in (each["relid"], each["parent_relid"]) if oid)
+        of: tuple(oid for oid in (each["relid"], each["parent_relid"]) if oid)
         for each in found["obligations"]
-        for subject in ([each["name"], each["columns"][0]] if each["kind"] == "n" else [each["name"]])
+        for of in _of_obligation(each)
     }
     rewritten = frozenset(each["relid"] for each in found["columns"])
-    return TrialOutcome(changes, passing, looked, rewritten, tuple(notices))
+    return TrialOutcome(changes, elements, looked, rewritten, tuple(notices))
 
 
-def _subject(element: Mapping[str, Any]) -> str:
-    """The subject of the step that adds an element: for a new NOT NULL, its column."""
-    subject: str = (element["of_column"] if element["origin"] == State.ABSENT else None) or element["name"]
-    return subject
+def _of_obligation(obligation: Mapping[str, Any]) -> list[_Of]:
+    """What the obligation is of: a new NOT NULL is of its column, too."""
+    found = [(obligation["relid"], False, obligation["name"])]
+    return [*found, (obligation["relid"], True, obligation["columns"][0])] if obligation["kind"] == "n" else found
+
+
+def _of_element(element: ChangingElement) -> _Of:
+    """What the step is of that adds the element: for a new NOT NULL, its column."""
+    if element.of_column is not None and element.origin is State.ABSENT:
+        return element.relid, True, element.of_column
+    return element.relid, False, element.name
+
+
+def _of_change(change: SimpleChange) -> _Of:
+    return change.relid, change.kind.part is Part.COLUMN, change.subject
 
 
 def compound_change(
@@ -100,17 +101,18 @@ def compound_change(
     """
     gone, made = _dropped_and_made(before, after)
     in_log = {(each.relid, each.subject) for each in outcome.steps if each.step.kind == _ADD_INDEX}
-    left = {(each.relid, each.subject): each for each in outcome.passing}
+    passed = passing_elements(outcome.elements, {each.name for each in before})
+    left = {_of_element(each): each for each in passed}
     changes = []
     for each in (*gone, *outcome.steps, *(each for each in made if (each.relid, each.subject) not in in_log)):
-        passing = left.pop((each.relid, each.subject), None)
-        reads = () if each.removes else outcome.looked.get((each.relid, each.subject), ())
+        passing = left.pop(_of_change(each), None)
+        reads = () if each.removes else outcome.looked.get(_of_change(each), ())
         if not each.is_logged and passing is not None:
             reads = (each.relid,)
         if passing is None or not alone:
             changes.append(replace(each, reads=reads))
             continue
-        is_key = passing.element is Element.INDEX  # in the schema log, a key that comes at once is a constraint
+        is_key = passing.kind is Element.INDEX  # in the schema log, a key that comes at once is a constraint
         step = SchemaStep(0, _ADD_INDEX, each.subject) if is_key else each.step
         changes.append(replace(each, step=step, origin=passing.origin, reads=reads))
     return CompoundChange(tuple(changes), notices=outcome.notices)

@@ -46,15 +46,17 @@ _ORDERED_FORMS: Final = frozenset({
 _SPARK_NAMES: Final = ("_metadata", "_tmp_metadata")
 # In Spark's names of columns: of nested ones, and around parts of names.
 _SEPARATORS: Final = ".`"
-# So many relations are made of one scan at most, by the names in files. Files with other names are read without.
+# So many different read names a scan has at most. Files with others are read under long names.
 _NAMINGS_MAX: Final = 8
+# Row groups are cut by bytes in memory, which are packed in a file: one of more bytes may have several.
+_LARGE_BYTES: Final = ROW_GROUP_BYTES // 16
 _FOOTER_READERS: Final = 8
 _KEPT_BYTES_MAX: Final = 32 * 2**20
 # A name with its type takes about so many bytes in memory.
 _NAMED_BYTES: Final = 300
 
 
-def long_name(column: Column) -> str:
+def _long_name(column: Column) -> str:
     """Return the name that no file has."""
     return column_name(column.attnum).ljust(_NAME_BYTES_MAX + 1, "_")
 
@@ -73,14 +75,14 @@ def read_names(
         of = expected(table.path, file)
         return _own_names(table, _footers.get(lake, of, lambda: _read(lake, of)))
 
-    large = [file for file in files if file.record_count > ROW_GROUP_ROWS or file.size_bytes > ROW_GROUP_BYTES]
+    large = [file for file in files if file.record_count > ROW_GROUP_ROWS or file.size_bytes > _LARGE_BYTES]
     if len(large) > 1:
         with ThreadPoolExecutor(_FOOTER_READERS) as readers:
             found = list(readers.map(own, large))
     else:
         found = list(map(own, large))
-    kept = {names for names, _ in Counter(found).most_common(_NAMINGS_MAX)}
-    plain = tuple(map(long_name, table.columns))
+    plain = tuple(map(_long_name, table.columns))
+    kept = {names for names, _ in Counter(each for each in found if each != plain).most_common(_NAMINGS_MAX)}
     return {file.path: plain for file in files} | {
         file.path: names for file, names in zip(large, found, strict=True) if names in kept
     }
@@ -92,7 +94,7 @@ def _own_names(table: Table, named: _Named) -> ReadNames:
     for column in table.columns:
         name, kind = named.get(column.column_id, ("", None))
         is_same = _is_ordered(column.form.ducklake) and kind == arrow_type(column.form)
-        names.append(name if is_same else long_name(column))
+        names.append(name if is_same else _long_name(column))
     return tuple(names)
 
 

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from catalog.errors import SluiceError, SqlState
-from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
+from catalog.schema.changing_elements import ChangingElement
+from catalog.schema.schema_changes import Origin, SchemaChange, undo_abandoned
 from catalog.schema.states import Element, State
 from tests.catalog.conftest import CatalogUnderTest
 

@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from catalog.maintenance.compaction import Turn
-from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
+from catalog.schema.changing_elements import ChangingElement
+from catalog.schema.schema_changes import Origin, SchemaChange, undo_abandoned
 from catalog.schema.states import Element, State
 from gateway.backend.own_message import own
 from tests.catalog.conftest import CatalogUnderTest

@@ -120,8 +120,11 @@ def test_it_gives_way_to_who_has_locked_rows(lake: Server, holding: str) -> None
         holder.execute(holding.encode())
         said: list[str] = []
         other.add_notice_handler(lambda notice: said.append(str(notice.message_primary)))
-        other.execute("VACUUM (VERBOSE) item")
-        assert any("are left, for rows of the table are locked" in line for line in said), said
+        for _ in range(3):  # on a busy machine it may give way to its own commits before
+            other.execute("VACUUM (VERBOSE) item")
+            if any(gave_way := ["are left, for rows of the table are locked" in line for line in said]):
+                break
+        assert any(gave_way), said
         assert files_of(lake, "item") >= 4
         with connect(lake, autocommit=True) as third, pytest.raises(psycopg.errors.LockNotAvailable):
             third.execute("SELECT * FROM item WHERE id = 1 FOR UPDATE NOWAIT")

@@ -218,6 +218,7 @@ class Changing:
         40001 if it has not seen rows that reference removed keys. `checked`: it has checked references itself, too.
         """
         session = self.session
+        removed = {each.version.table.oid for each in written if each.result.positions or each.truncates}
         for each in written:
             result, version = each.result, each.version
             self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
@@ -226,7 +227,7 @@ class Changing:
             await keep_keys(session, version.table, change, None, deferred_now(version.table.keys, self._modes))
             await note_unchanged(session, version, change.data_files, None, each.sources)
             if checked and result.positions:
-                await note_checked(session, version, change.data_files, result.positions)
+                await note_checked(session, version, change.data_files, result.positions, removed)
             await self._note_pending(version.table, change, None)
             await self._transaction.stage(change)
         for each in written:
@@ -236,7 +237,10 @@ class Changing:
                 foreign_keys = await referring(session, table, None)
                 parts = replaced.parts()
                 self._events += [
-                    partial(self._follow, part, key, acted.get(key.child)) for part in parts for key in foreign_keys
+                    # Of deferrable ones PostgreSQL's own checks at COMMIT are lost: the gateway looks at all rows.
+                    partial(self._follow, part, key, None if key.deferrable else acted.get(key.child))
+                    for part in parts
+                    for key in foreign_keys
                 ]
             if change.data_files:
                 self._events.append(partial(self._look_up, table, change, None))

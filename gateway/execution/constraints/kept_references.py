@@ -59,17 +59,19 @@ async def note_checked(
     version: TableVersion,
     files: Sequence[DataFile],
     replaced: Mapping[str, npt.NDArray[np.int64]],
+    removed: Collection[int],
 ) -> None:
     """The same after PostgreSQL has checked all changed references. So a new row counts as unchanged if any replaced
     row had its reference, also without pairs. `replaced` has the positions of those rows, by the path of their file.
-    References by deferrable foreign keys are not checked until COMMIT.
+    References by deferrable foreign keys are not checked until COMMIT. Those to tables that have lost rows meanwhile
+    (`removed`, OIDs) are looked at again.
     """
     table = version.table
     if not files or sum(file.record_count for file in files) > _ROWS_MAX:
         return
     path, published = session.gateway.data_path, [file for file in version.files if file.data_file_id is not None]
-    deferrable = {each.attnums for each in table.foreign_keys if each.deferrable}
-    for attnums in {each.attnums for each in table.foreign_keys} - deferrable:
+    doubtful = {each.attnums for each in table.foreign_keys if each.deferrable or each.parent in removed}
+    for attnums in {each.attnums for each in table.foreign_keys} - doubtful:
         columns = [table.column(attnum) for attnum in attnums]
 
         def kept(columns: Sequence[Column] = columns) -> npt.NDArray[np.bool_]:

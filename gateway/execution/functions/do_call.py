@@ -68,6 +68,9 @@ _PREPARED: Final = (
     "SELECT statement FROM pg_catalog.pg_prepared_statements"
     " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text AND from_sql"
 )
+_IS_PAST: Final = Statement(
+    "SELECT coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) ''"
+)
 # A table that a statement names is copied before it first runs if it has no more rows.
 _COPIED_ROWS_MAX: Final = 20_000
 # What longer statements use is not kept in mind.
@@ -156,21 +159,24 @@ class GuardedPortal(StatementPortal):
         once. None if it names no table, or may do more than use rows.
         """
         session, transaction = self.session, self.session.transaction
-        if self._words.may_change_schemas or session.cursors.any_open or self._fetched() is not None:
+        if self._words.may_do_more or session.cursors.any_open or self._fetched() is not None:
             return None
         if transaction.parts is not None or transaction.deferred.pending:
             return None
+        await fired_triggers(session, self.analysis)  # after a change of schemas, what was used before is forgotten
         used = session.gateway.store.triggers.used.get(self._key, frozenset())
-        wanted = await tables_named(session, self._words) | used
+        wanted = await tables_named(session, self._words, permitted=True) | used
         if not wanted:
             return None
+        [past] = await session.backend.run(_IS_PAST)
         shadows, cursors = await self.unfilled()
-        if cursors.rows:
+        if cursors.rows or past.rows[0][0] == b"t":
             return None
         session.cursors.filled.clear()
         shadows.words = set(self._words.found)
         await self.hear(shadows, wanted)
         known = await versions(session, list(wanted))
+        wanted -= used - known.keys()
         if any(version.table.materialized for version in known.values()):
             return None
         await self.ask_limit()
@@ -285,16 +291,16 @@ class GuardedPortal(StatementPortal):
                 was_strict = self._strict
                 unseen, tag = await self._once(shadows, wanted, left_out, answers, unchecked=unchecked)
                 is_done = not unseen and self._strict == was_strict
-                if is_done:
-                    [now_open] = await self.session.backend.run(CURSORS)
-                    for name, created, _ in _opened(Result(), now_open):
-                        self.session.cursors.filled[name, created] = frozenset(wanted)
-                if is_done and await self._settled(shadows, answers, tag, may_fail=conflicts == _CONFLICTS_MAX):
+                unfetched = await self._note_cursors(shadows, wanted) if is_done else set()
+                is_done = is_done and not unfetched
+                if is_done and await self._settled(shadows, answers, tag, may_fail=conflicts >= _CONFLICTS_MAX):
                     return tag
-                conflicts += not unseen
+                conflicts += not (unseen or unfetched)
             finally:
                 answers.close()
             await shadows.undo()
+            self.looked_at |= unfetched
+            left_out -= unfetched
             if self._strict:  # with everything copied, so that PostgreSQL raises the error at its place
                 if not is_small([shadows.versions[oid] for oid in shadows.by_keys]):
                     raise self._missed or too_large()
@@ -308,6 +314,20 @@ class GuardedPortal(StatementPortal):
             wanted |= unseen
             await self.hear(shadows, wanted)
         raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+
+    async def _note_cursors(self, shadows: FilledShadows, wanted: set[int]) -> set[int]:
+        """Note the cursors that the statement has left open. They read their tables only when they are fetched from: so
+        return the tables that must be copied for them."""
+        [now_open] = await self.session.backend.run(CURSORS)
+        opened = _opened(Result(), now_open)
+        if not opened:
+            return set()
+        if lacking := shadows.lacking:
+            shadows.by_keys.clear()
+            return lacking
+        for name, created, _ in opened:
+            self.session.cursors.filled[name, created] = frozenset(wanted)
+        return set()
 
     async def hear(self, shadows: FilledShadows, wanted: set[int]) -> None:
         """Collect the names in functions that the triggers of these tables call, and so on."""

@@ -230,7 +230,7 @@ class FilledShadows:
             role_again(self._role),
             *preceding,
             Statement(TOUCHES, (self._newest,)),
-            catalog_calls.set_filled(filled=True),
+            catalog_calls.set_filled(filled=True, unchecked=unchecked),
             Statement(_SET, (self._settings[0], "0", "on" if unchecked else "")),
             beside,
             STATEMENT.begin,
@@ -342,10 +342,14 @@ class FilledShadows:
         return now.scans > before.scans or now.replaced > before.replaced
 
     @property
+    def lacking(self) -> set[int]:
+        """The tables of which not all rows are in shadows."""
+        return set((self.unread | self._found.keys()) - self.emptied)
+
+    @property
     def left_out(self) -> bool:
         """Whether left-out data may forbid the changes: keys of other rows, referenced rows."""
-        missing = (self.unread | self._found.keys()) - self.emptied
-        return self.unchecked or not missing.isdisjoint(self._touched)
+        return self.unchecked or not self.lacking.isdisjoint(self._touched)
 
     @property
     def acted(self) -> dict[int, frozenset[str]]:

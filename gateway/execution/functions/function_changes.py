@@ -92,8 +92,11 @@ async def take_changes(
         is_of_rows = error.sqlstate[:2] == "23"
         if is_of_rows and left_out:
             raise MissedError(error) from error
-        if may_fail or not (is_of_rows or isinstance(error, RowsChangedError)) or not may_look_again(session):
+        others_came = isinstance(error, RowsChangedError)
+        if may_fail or not (is_of_rows or others_came) or not may_look_again(session):
             raise
+        if others_came:  # while the removed rows stay locked, no more can come
+            lost += [Contested(each.version, each.result.positions, Strength.UPDATE) for each in written]
         return False
     return True
 

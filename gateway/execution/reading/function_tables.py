@@ -38,6 +38,7 @@ SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class
 WHERE relname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND relkind OPERATOR(pg_catalog.=) 'r'
     AND pg_catalog.pg_table_is_visible(oid)
 """
+_PERMITTED: Final = " AND pg_catalog.has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')"
 _NAMED: Final = """
 SELECT EXISTS (SELECT FROM pg_catalog.pg_class
     WHERE relname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND relkind OPERATOR(pg_catalog.=) ANY ('{r,v,m}')
@@ -53,9 +54,12 @@ FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_cata
 WHERE t.tgrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND NOT t.tgisinternal
     AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
 """
-# First words of statements that change schemas, and of those that PL/pgSQL builds.
-_OF_SCHEMAS: Final = frozenset(
+# Words of statements that change schemas, that PL/pgSQL builds from parts, or whose other effects keep copied rows in
+# shadows until the transaction ends.
+_BESIDE_ROWS: Final = frozenset(
     {"alter", "create", "drop", "truncate", "lock", "grant", "revoke", "reindex", "cluster", "refresh", "execute"}
+    | {"set_config", "notify", "pg_notify", "listen", "unlisten", "prepare", "deallocate", "discard", "load"}
+    | {"pg_export_snapshot"}
 )
 _ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
 
@@ -68,9 +72,9 @@ class Words:
     are_all: bool
 
     @property
-    def may_change_schemas(self) -> bool:
-        """Whether a statement among them may be one of DDL, or be built from parts."""
-        return not self.are_all or not _OF_SCHEMAS.isdisjoint(self.found)
+    def may_do_more(self) -> bool:
+        """Whether a statement among them may do more than use rows, or be built from parts."""
+        return not self.are_all or not _BESIDE_ROWS.isdisjoint(self.found)
 
 
 async def likely_tables(session: SessionContext, texts: Sequence[str]) -> tuple[set[int], set[str]]:
@@ -79,9 +83,10 @@ async def likely_tables(session: SessionContext, texts: Sequence[str]) -> tuple[
     return await tables_named(session, words), set(words.found)
 
 
-async def tables_named(session: SessionContext, words: Words) -> set[int]:
-    """The lake tables that have one of these names."""
-    [tables] = await session.backend.run(Statement(_TABLES, (text_array(words.found),)), sync=session.simple)
+async def tables_named(session: SessionContext, words: Words, *, permitted: bool = False) -> set[int]:
+    """The lake tables that have one of these names; if `permitted`, those on which the client has some right alone."""
+    asked = Statement(_TABLES + _PERMITTED * permitted, (text_array(words.found),))
+    [tables] = await session.backend.run(asked, sync=session.simple)
     return set(await lake_relations(session, (int(oid) for (oid,) in tables.rows if oid is not None)))
 
 
@@ -116,6 +121,8 @@ async def words_of(session: SessionContext, texts: Sequence[str]) -> Words:
         known |= {int(oid or 0) for oid, _ in sources.rows}
         if not texts:
             break
+    else:
+        are_all = False
     return Words(frozenset(words), are_all)
 
 

@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, element_from_json
+from catalog.schema.changing_elements import ChangingElement, element_from_json
+from catalog.schema.schema_changes import Origin, SchemaChange
 from gateway.backend import catalog_calls
 from gateway.backend.connection import Result
 from gateway.backend.lock_backoff import patiently_between

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.background import end
 from catalog.errors import SluiceError
+from catalog.schema.changing_elements import ChangingElement, passing_elements
 from catalog.schema.schema_change_progress import Progress
-from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange
+from catalog.schema.schema_changes import Origin, SchemaChange
 from catalog.schema.states import RULE_OF, Element, State, path
 from gateway.execution.constraints.constraint_validation import Obligation, look
 from gateway.execution.reading.change_progress import watch
@@ -53,27 +54,13 @@ class StepwisePlan:
         columns: Reorganisation | None,
     ) -> StepwisePlan:
         """Return the plan of a change of the table `before`, from what a trial found."""
-        return cls(tuple(_ahead(elements, before)), tuple(obligations), columns)
+        passing = passing_elements(elements, {index.name for index in before.indexes})
+        return cls(tuple(passing), tuple(obligations), columns)
 
     @property
     def is_empty(self) -> bool:
         """Whether the statement's own commit does everything."""
         return not self.elements and self.columns is None
-
-
-def _ahead(elements: Sequence[ChangingElement], before: Table) -> list[ChangingElement]:
-    """Return the elements that can exist before the statement is executed.
-
-    An existing index that becomes a constraint has its name already, and a foreign key to a key of the same statement
-    needs that key: for these, the statement itself checks the rows.
-    """
-    known = {index.name for index in before.indexes}
-    added = [each for each in elements if each.kind is Element.INDEX and each.name not in known]
-    return [
-        each
-        for each in elements
-        if (each in added if each.kind is Element.INDEX else not (added and each.other_relid == each.relid))
-    ]
 
 
 class StepwiseChange:
