@@ -227,7 +227,8 @@ class Changing:
             await keep_keys(session, version.table, change, None, deferred_now(version.table.keys, self._modes))
             await note_unchanged(session, version, change.data_files, None, each.sources)
             if checked and result.positions:
-                await note_checked(session, version, change.data_files, result.positions, removed)
+                paired = each.sources is not None  # then rows without a pair are new, and their references checked
+                await note_checked(session, version, change.data_files, result.positions, removed if paired else ())
             await self._note_pending(version.table, change, None)
             await self._transaction.stage(change)
         for each in written:
@@ -237,10 +238,7 @@ class Changing:
                 foreign_keys = await referring(session, table, None)
                 parts = replaced.parts()
                 self._events += [
-                    # Of deferrable ones PostgreSQL's own checks at COMMIT are lost: the gateway looks at all rows.
-                    partial(self._follow, part, key, None if key.deferrable else acted.get(key.child))
-                    for part in parts
-                    for key in foreign_keys
+                    partial(self._follow, part, key, acted.get(key.child)) for part in parts for key in foreign_keys
                 ]
             if change.data_files:
                 self._events.append(partial(self._look_up, table, change, None))

@@ -158,10 +158,16 @@ async def consequence(
     own = frozenset[int | None]()
     if not later:
         files: Sequence[LiveFile] = child.files
-        if acted is not None and action not in (Action.NO_ACTION, Action.RESTRICT):
-            files, own = _unmet(child, acted), frozenset({None})
+        if foreign_key.deferrable and replaced.change.data_files:
+            acted = None  # keys may have changed, for which another action would be right
+        if action in (Action.NO_ACTION, Action.RESTRICT):
+            acted = None
+        if acted is not None:
+            files = _unmet(child, acted)
+            # Checks that are deferred were PostgreSQL's, and are undone with the shadows: COMMIT looks at new rows.
+            own = frozenset() if foreign_key.deferrable else frozenset({None})
         found = await _children(session, table, foreign_key, gone, child, files)
-        if len(found) and own:
+        if len(found) and acted is not None:
             raise changed_meanwhile()
         unpaired = replaced.updated and gone.replaced is None
         if len(found) and unpaired and follows_rows(foreign_key, mixed=replaced.mixed):
@@ -178,7 +184,8 @@ async def consequence(
     async def again() -> None:
         await _validate(session, table.oid, foreign_key, gone, seen, said)
 
-    snapshot = -1 if later else child.snapshot
+    looks_again = later or (acted is not None and foreign_key.deferrable)
+    snapshot = -1 if looks_again else child.snapshot
     validation = Validation(foreign_key.oid, snapshot, again, name=foreign_key.name)
     session.transaction.validate(foreign_key.child, validation)
     return wanted

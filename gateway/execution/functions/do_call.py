@@ -11,6 +11,7 @@ settled block. Other sessions that use these tables wait meanwhile.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 _ROUNDS_MAX: Final = 30
 # After a conflict, the next execution sees what others have committed.
 _CONFLICTS_MAX: Final = 5
+_PREPARE: Final = re.compile(r"\s*prepare\s[^()']*(\([^']*?\))?\s*as\s", re.IGNORECASE)
 _PREPARED: Final = (
     "SELECT statement FROM pg_catalog.pg_prepared_statements"
     " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text AND from_sql"
@@ -144,7 +146,7 @@ class GuardedPortal(StatementPortal):
         query, text = self.routed.query, self.analysis.sql
         if query is not None and query.fields.get("utilityStmt") and query.utilityStmt.type == "EXECUTESTMT":
             [prepared] = await self.session.backend.run(Statement(_PREPARED, (name_of(query.utilityStmt.name),)))
-            text = (prepared.rows[0][0] or b"").decode() if prepared.rows else text
+            text = _PREPARE.sub("", (prepared.rows[0][0] or b"").decode(), 1) if prepared.rows else text
         changed = changed_relations(query)
         texts = (await trigger_texts(self.session, changed))[0] if changed else []
         return [text, *texts]
