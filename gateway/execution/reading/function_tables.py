@@ -55,11 +55,11 @@ WHERE t.tgrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND NOT t.tgis
     AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
 """
 # Words of statements that change schemas, that PL/pgSQL builds from parts, or whose other effects keep copied rows in
-# shadows until the transaction ends.
+# shadows until the transaction ends; and of calls of Sluice's own functions, whose effects are not counted.
 _BESIDE_ROWS: Final = frozenset(
     {"alter", "create", "drop", "truncate", "lock", "grant", "revoke", "reindex", "cluster", "refresh", "execute"}
     | {"set_config", "notify", "pg_notify", "listen", "unlisten", "prepare", "deallocate", "discard", "load"}
-    | {"pg_export_snapshot"}
+    | {"pg_export_snapshot", "pg_sluice"}
 )
 _ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
 
