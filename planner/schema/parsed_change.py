@@ -116,10 +116,7 @@ def _parsed(statement: str) -> exp.Expr | None:
 
 def _by_clauses(statement: str) -> CompoundChange:
     """Return the changes of an ALTER TABLE whose clauses sqlglot parses one by one, or some of them."""
-    try:
-        items = sqlglot.tokenize(statement, dialect=_DIALECT)
-    except SqlglotError:
-        return CompoundChange((), (statement,))
+    items = sqlglot.tokenize(statement, dialect=_DIALECT)
     start = _head(items)
     if start is None:
         return CompoundChange((), (statement,))

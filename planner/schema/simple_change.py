@@ -6,13 +6,14 @@ Source: "Online, Asynchronous Schema Change in F1", IEP-110 ("Basic schema chang
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from catalog.schema.compatibility import SchemaStep, forbidding_step
 from catalog.schema.states import PATHS, Direction, State, Work, path
 from planner.schema.change_kinds import KIND_OF, ChangeKind
 
 # In place of a kind: the statement may find that there is nothing to do.
-NOTHING = "nothing"
+NOTHING: Final = "nothing"
 
 
 @dataclass(frozen=True, slots=True)

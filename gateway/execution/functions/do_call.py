@@ -11,8 +11,8 @@ settled block. Other sessions that use these tables wait meanwhile.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -48,11 +48,13 @@ from gateway.execution.shadow.function_guard import (
 )
 from gateway.session.constraint_modes import KEEP_OWN
 from gateway.session.cursors import CREATED
+from gateway.session.offload import offloaded
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import versions
 from gateway.statement.portal import StatementPortal
 from gateway.wire.messages.backend import CommandComplete
+from planner.syntax.statements import prepared
 from planner.tree.nodes import name_of
 
 if TYPE_CHECKING:
@@ -65,7 +67,6 @@ if TYPE_CHECKING:
 _ROUNDS_MAX: Final = 30
 # After a conflict, the next execution sees what others have committed.
 _CONFLICTS_MAX: Final = 5
-_PREPARE: Final = re.compile(r"\s*prepare\s[^()']*(\([^']*?\))?\s*as\s", re.IGNORECASE)
 _PREPARED: Final = (
     "SELECT statement FROM pg_catalog.pg_prepared_statements"
     " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text AND from_sql"
@@ -82,6 +83,19 @@ CURSORS: Final = Statement(
     " WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0"
     f" AND NOT pg_catalog.starts_with(name, '{OWN}') ORDER BY name"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A transaction's use of shadows: the number of the newest table, the backend's cursors, the answers to `SCANS` and
+    `written`, and what it has done to each shadow `before` the statement.
+    """
+
+    newest: bytes | None
+    cursors: Result
+    scanned: Result
+    wrote: Result
+    before: dict[int, Touch]
 
 
 class GuardedPortal(StatementPortal):
@@ -145,8 +159,10 @@ class GuardedPortal(StatementPortal):
         """
         query, text = self.routed.query, self.analysis.sql
         if query is not None and query.fields.get("utilityStmt") and query.utilityStmt.type == "EXECUTESTMT":
-            [prepared] = await self.session.backend.run(Statement(_PREPARED, (name_of(query.utilityStmt.name),)))
-            text = _PREPARE.sub("", (prepared.rows[0][0] or b"").decode(), 1) if prepared.rows else text
+            [found] = await self.session.backend.run(Statement(_PREPARED, (name_of(query.utilityStmt.name),)))
+            if found.rows:
+                whole = (found.rows[0][0] or b"").decode()
+                text = await offloaded(self.session, len(whole), lambda: whole[prepared(whole) :])
         changed = changed_relations(query)
         texts = (await trigger_texts(self.session, changed))[0] if changed else []
         return [text, *texts]
@@ -187,34 +203,30 @@ class GuardedPortal(StatementPortal):
 
     async def unfilled(self) -> tuple[FilledShadows, Result]:
         """Shadows that are not filled yet, before the statement first runs; and the backend's cursors."""
+        use = await self._use()
+        return FilledShadows(self.session, self.analysis.sql, use.newest, use.before), use.cursors
+
+    async def _use(self, *then: Statement) -> _Use:
+        """The transaction's use of shadows until now, from which on it is watched; `then` is executed behind."""
         session, backend = self.session, self.session.backend
         session.cursors.check_unread()
         session.run_functions()
-        newest, cursors, scanned, wrote, _ = await backend.run(NEWEST, CURSORS, SCANS, written(()), WATCHED)
+        newest, cursors, scanned, wrote, *_ = await backend.run(NEWEST, CURSORS, SCANS, written(()), WATCHED, *then)
         number = newest.rows[0][0]
         before: dict[int, Touch] = {}
         if wrote.rows or scanned.rows[0][0] != b"0":
             [known] = await backend.run(Statement(TOUCHES, (number,)))
             before = touches(known)
-        return FilledShadows(session, self.analysis.sql, number, before), cursors
+        return _Use(number, cursors, scanned, wrote, before)
 
     async def _carry_out(self, answers: ResponseSpool) -> tuple[str, FilledShadows | None, set[int]]:
         """Execute over empty shadows. If it used any, undo it, and return which to fill, and how."""
         session, backend = self.session, self.session.backend
-        session.cursors.check_unread()
-        session.run_functions()
-        counts = written(())
-        newest, cursors, scanned, wrote, _, _ = await backend.run(
-            NEWEST, CURSORS, SCANS, counts, WATCHED, GUARDED.begin
-        )
-        number = newest.rows[0][0]
-        questions = scans(number), counts
+        use = await self._use(GUARDED.begin)
+        number, cursors, before = use.newest, use.cursors, use.before
+        questions = scans(number), written(())
         if not cursors.rows:
             session.cursors.filled.clear()
-        before: dict[int, Touch] = {}
-        if wrote.rows or scanned.rows[0][0] != b"0":
-            [known] = await backend.run(Statement(TOUCHES, (number,)))
-            before = touches(known)
         error: SluiceError | None = None
         tag, opened = "", list[tuple[bytes | None, ...]]()
         at_once = await may_tell_at_once(session, self._words)
@@ -235,7 +247,7 @@ class GuardedPortal(StatementPortal):
             *after, now_open = await backend.run(*questions, CURSORS)
             opened = _opened(cursors, now_open)
         again = not at_once and not cursors.rows and _is_of_guard(error)
-        if [each.rows for each in after] == [scanned.rows, wrote.rows] and not opened and not again:
+        if [each.rows for each in after] == [use.scanned.rows, use.wrote.rows] and not opened and not again:
             if error is not None:
                 await self._give(answers)
                 raise error
