@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Literal
 
@@ -14,6 +15,8 @@ from gateway.wire.messages.backend import NoticeResponse
 from gateway.wire.messages.frontend import Bind, Execute, Parse, Query, Sync
 from tests.gateway.wire import wire
 from tests.servers import Server, sqlstate_of
+
+_EXECUTE_SECONDS_MAX = 10.0
 
 _Level = Literal["read_committed", "repeatable_read"]
 _FUNCTIONS = """
@@ -262,3 +265,19 @@ def test_truncate_within_functions(gateway: Server, schema: str, began: str, tru
         connection.execute("TRUNCATE item")
         assert connection.execute("SELECT n FROM item").fetchall() == []
     gateway.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema}_other CASCADE")
+
+
+def test_execute_of_a_long_text(gateway: Server, schema: str) -> None:
+    """The function is found behind much white space without delay, and draws one number each time."""
+    with psycopg.connect(gateway.url, autocommit=True) as connection:
+        connection.execute(f"SET search_path = {schema}")
+        connection.execute("CREATE TABLE numbered (id serial, n integer)")
+        connection.execute(
+            "CREATE FUNCTION numbers(integer) RETURNS integer LANGUAGE sql"
+            " AS $$ INSERT INTO numbered (n) VALUES ($1) RETURNING id $$"
+        )
+        gap = " " * 200_000
+        connection.execute(f"PREPARE numbering{gap}(integer){gap}AS SELECT numbers($1)".encode())
+        began = time.monotonic()
+        assert [connection.execute("EXECUTE numbering(5)").fetchone() for _ in range(2)] == [(1,), (2,)]
+        assert time.monotonic() - began < _EXECUTE_SECONDS_MAX
