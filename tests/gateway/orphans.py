@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.servers import GatewayProcess, run_sluice
 
 
-def orphans(process: GatewayProcess, folder: str) -> list[str]:
-    """Those below a folder of this name."""
+def orphans(process: GatewayProcess, folder: str = "") -> list[str]:
+    """Those below a folder of this name, without their age."""
     checked = run_sluice("check", "--data-dir", str(process.data_dir))
-    return [line for line in checked.stdout.splitlines() if line.startswith("orphan: ") and folder in line]
+    found = [line for line in checked.stdout.splitlines() if line.startswith("orphan: ") and folder in line]
+    return [line.partition("; ")[0] for line in found]

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.gateway.orphans import orphans
 from tests.leftovers import Leftovers
-from tests.servers import Server
+from tests.servers import GatewayProcess, Server
 
 # On a slow machine, the gateway says how far a change is.
 _PROGRESS = re.compile(r"NOTICE:  change \d+: ")
@@ -30,6 +31,15 @@ def printed(server: Server, script: str, settings: Mapping[str, str]) -> list[st
     # Standard error into standard output, so that errors stand where they happened.
     done = server.psql("--echo-all", sql=(_FOLDER / script).read_text(), merge_output=True, settings=settings)
     return [line for line in done.stdout.splitlines() if not _PROGRESS.match(line)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _leaves_no_file(gateway_process: GatewayProcess) -> Iterator[None]:
+    """Statements that fail, or are executed again, leave no file behind: no script may."""
+    before = orphans(gateway_process)
+    yield
+    left = set(orphans(gateway_process)) - set(before)
+    assert not left
 
 
 @pytest.fixture

@@ -153,11 +153,11 @@ class Changing:
                     follow_rows(self._transaction, pairs, result.data_files)
                 return True
         except BaseException as error:
-            await self._discard(result, version.table)
+            await self.discard(result, version.table)
             if lost is None or not is_locked(error, waiting):
                 raise
         else:
-            await self._discard(result, version.table)
+            await self.discard(result, version.table)
             await check_may_look_again(self.session, version, rows)
         contested = Contested(version, rows, strength)
         if lost is None:
@@ -166,7 +166,8 @@ class Changing:
             lost.append(contested)
         return False
 
-    async def _discard(self, result: WriteResult, table: Table) -> None:
+    async def discard(self, result: WriteResult, table: Table) -> None:
+        """Remove the files of a result that has not been added."""
         await self.session.gateway.engine.discard(result, table.path)
 
     async def wrote(
@@ -220,8 +221,10 @@ class Changing:
         session = self.session
         removed = {each.version.table.oid for each in written if each.result.positions or each.truncates}
         for each in written:
+            paths = each.result.paths(each.version.table.path)
+            self._transaction.written.update(path.lstrip("/") for path in paths)
+        for each in written:
             result, version = each.result, each.version
-            self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
             session.cursors.note(version.table.oid, result)
             change = replace(row_change(result, version), truncate=each.truncates)
             await keep_keys(session, version.table, change, None, deferred_now(version.table.keys, self._modes))

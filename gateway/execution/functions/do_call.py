@@ -22,8 +22,9 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
 from gateway.execution.changes.row_changes import Changing, commit_with
 from gateway.execution.constraints.constraint_validation import meet, obligations
-from gateway.execution.functions.filled_shadows import TOUCHES, FilledShadows, Touch, too_large, touches
+from gateway.execution.functions.filled_shadows import FilledShadows, too_large
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
+from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
 from gateway.execution.functions.trigger_lookup import changed_relations, fired_triggers
 from gateway.execution.locks.row_locks import Waiting
 from gateway.execution.reading.function_tables import (
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
 
 # A function may read rows of one table before it uses another.
 _ROUNDS_MAX: Final = 30
+# How changes of schemas fail over filled shadows.
+_OF_MORE: Final = frozenset({SqlState.FEATURE_NOT_SUPPORTED, SqlState.OBJECT_IN_USE})
 # After a conflict, the next execution sees what others have committed.
 _CONFLICTS_MAX: Final = 5
 _PREPARED: Final = (
@@ -98,6 +101,10 @@ class _Use:
     before: dict[int, Touch]
 
 
+class _DoesMoreError(Exception):
+    """A statement that was built from parts does more than use rows."""
+
+
 class GuardedPortal(StatementPortal):
     """Executes a statement in a transaction, and examines it before the next one: its reads and writes, columns to be
     computed, and rows for new constraints or indexes.
@@ -109,6 +116,7 @@ class GuardedPortal(StatementPortal):
     leaves_unread = False
     _strict = False  # from then on nothing is left out
     _missed: SluiceError | None = None  # the error while something was left out
+    _guessed = False  # it may turn out to do more than use rows
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
@@ -121,9 +129,14 @@ class GuardedPortal(StatementPortal):
         await transaction.begin()
         self._words = await words_of(self.session, await self._texts())
         if (predicted := await self._predicted()) is not None:
-            self._give_tag(await self.over_rows(*predicted))
-            self._note_used()
-            return
+            try:
+                self._give_tag(await self.over_rows(*predicted))
+            except _DoesMoreError:
+                await predicted[0].undo()
+                self._guessed = False
+            else:
+                self._note_used()
+                return
         answers = ResponseSpool()
         try:
             tag, shadows, touched = await self._carry_out(answers)
@@ -199,6 +212,7 @@ class GuardedPortal(StatementPortal):
             return None
         await self.ask_limit()
         unread = {oid for oid, version in known.items() if version.row_count > _COPIED_ROWS_MAX and oid not in used}
+        self._guessed = self._words.may_build
         return shadows, wanted, unread
 
     async def unfilled(self) -> tuple[FilledShadows, Result]:
@@ -378,6 +392,8 @@ class GuardedPortal(StatementPortal):
             if not unseen and not self._strict and shadows.hides_errors:
                 self._missed, self._strict = error, True  # or another error precedes it
             elif not unseen:
+                if self._guessed and error.sqlstate in _OF_MORE:
+                    raise _DoesMoreError from error
                 await self._give(answers)
                 raise
             return unseen, ""
@@ -397,6 +413,8 @@ class GuardedPortal(StatementPortal):
             return False
         await session.backend.run(UNWATCHED, KEEP_OWN, REFUSE_REWRITING)
         if await obligations(session):
+            if self._guessed:
+                raise _DoesMoreError
             raise unsupported("a function that changes a lake table and its rows")
         await refuse_pending(session, "TRUNCATE", [each.version.table.oid for each in taken if each.truncated])
         changed = [each.version.table.oid for each in taken if each.is_changed]

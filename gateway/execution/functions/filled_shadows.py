@@ -28,6 +28,7 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.own_text import escaped
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
+from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
 from gateway.execution.reading.handed_rows import rows_by_keys
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from planner.plans.row_filter import WantedKeys
 
-TOUCHES: Final = "SELECT relid, scans, added, replaced, made, truncated FROM pg_sluice.shadow_touches($1::bigint)"
 _MAY_INSERT: Final = (
     "SELECT pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)"
     " FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS u (o, n) ORDER BY n"
@@ -61,6 +61,10 @@ _SET: Final = (
     " pg_catalog.set_config('sluice.unchecked', $3, true)"
 )
 _NO_MARK: Final = "-1"
+_DROPPING: Final = frozenset({"drop", "execute"})
+_EXISTING: Final = (
+    "SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])"
+)
 # Countable effects other than rows of these shadows: rows of any other table, PostgreSQL's catalogs included,
 # advisory locks, cursors. The client's portal without a name lasts until its next one.
 _BESIDE: Final = """
@@ -91,28 +95,6 @@ SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_ACTS} OR EXISTS (
         AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
         AND coalesce(pg_catalog.pg_get_function_sqlbody(oid), prosrc) OPERATOR(pg_catalog.~*) {_ACTS})
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """How often a transaction has scanned a shadow, how many rows it has added, and how many it has changed or
-    deleted. `made`: the statement's own table, without rows in the lake. `truncated`: functions have truncated it, and
-    the numbers are those until then.
-    """
-
-    scans: int = 0
-    added: int = 0
-    replaced: int = 0
-    made: bool = False
-    truncated: bool = False
-
-
-def touches(result: Result) -> dict[int, Touch]:
-    """The answer to `TOUCHES`, by the table's OID."""
-    return {
-        int(relid or 0): Touch(int(scans or 0), int(added or 0), int(replaced or 0), made == b"t", truncated == b"t")
-        for relid, scans, added, replaced, made, truncated in result.rows
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +389,7 @@ class FilledShadows:
     async def take(self) -> list[Taken]:
         """The changes of the rows; afterwards the shadows are empty, and settings are restored."""
         session, backend = self._session, self._session.backend
+        await self._forget_dropped()
         made_now = [oid for oid, each in self._touched.items() if oid not in self.versions and each.made]
         known = await versions(session, [*self.versions, *made_now])
         changed = [oid for oid in self._touched if oid in known and self._is_changed(oid)]
@@ -460,6 +443,18 @@ class FilledShadows:
             loaded = self._found.get(oid)
             taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False, loaded=loaded))
         return taken
+
+    async def _forget_dropped(self) -> None:
+        """Rows of tables that the statement has dropped are nobody's."""
+        if self.words.isdisjoint(_DROPPING):
+            return
+        [left] = await self._session.backend.run(Statement(_EXISTING, (number_array(self.versions),)))
+        existing = {int(oid or 0) for (oid,) in left.rows}
+        for oid in self.versions.keys() - existing:
+            del self.versions[oid]
+            self.by_keys.pop(oid, None)
+            self._found.pop(oid, None)
+        self._touched = {oid: each for oid, each in self._touched.items() if oid in existing or each.made}
 
     def _is_changed(self, oid: int) -> bool:
         return self._touched[oid].truncated or self._since(oid) != (0, 0)

@@ -66,10 +66,44 @@ async def take_changes(
     `lost` gets rows that are in the way, which are not waited for unless `waiting` says so.
     `left_out`: the statement has not seen all rows that may forbid its changes. Raises MissedError if these do.
     """
+    written: list[Written] = []
+    complete = False
+    try:
+        complete = await _write_all(changing, taken, sql, written, lost=lost, waiting=waiting)
+    finally:
+        if not complete:
+            for each in written:
+                await changing.discard(each.result, each.version.table)
+    if not complete:
+        return False
+    try:
+        await changing.wrote_together(written, acted, checked=not left_out)
+    except SluiceError as error:
+        # PostgreSQL would have raised the error inside of the function; a repetition sees the rows.
+        is_of_rows = error.sqlstate[:2] == "23"
+        if is_of_rows and left_out:
+            raise MissedError(error) from error
+        others_came = isinstance(error, RowsChangedError)
+        if may_fail or not (is_of_rows or others_came) or not may_look_again(changing.session):
+            raise
+        if others_came:  # while the removed rows stay locked, no more can come
+            lost += [Contested(each.version, each.result.positions, Strength.UPDATE) for each in written]
+        return False
+    return True
+
+
+async def _write_all(
+    changing: Changing,
+    taken: Sequence[Taken],
+    sql: str,
+    written: list[Written],
+    *,
+    lost: list[Contested],
+    waiting: Waiting,
+) -> bool:
+    """Lock the taken rows and write the changes; `written` gets what is written so far. False as in `take_changes`."""
     session = changing.session
-    locked = [each for each in taken if each.locked.num_rows]
-    may_lock = bool(locked) and await _may_lock(session, sql)
-    written = []
+    may_lock = any(each.locked.num_rows for each in taken) and await _may_lock(session, sql)
     for each in taken:
         locks = may_lock and bool(each.locked.num_rows)
         if not (locks or each.is_changed):
@@ -85,19 +119,6 @@ async def take_changes(
             return False
         if wrote.result.data_files or wrote.result.delete_files or wrote.truncates:
             written.append(wrote)
-    try:
-        await changing.wrote_together(written, acted, checked=not left_out)
-    except SluiceError as error:
-        # PostgreSQL would have raised the error inside of the function; a repetition sees the rows.
-        is_of_rows = error.sqlstate[:2] == "23"
-        if is_of_rows and left_out:
-            raise MissedError(error) from error
-        others_came = isinstance(error, RowsChangedError)
-        if may_fail or not (is_of_rows or others_came) or not may_look_again(session):
-            raise
-        if others_came:  # while the removed rows stay locked, no more can come
-            lost += [Contested(each.version, each.result.positions, Strength.UPDATE) for each in written]
-        return False
     return True
 
 

@@ -29,14 +29,18 @@ _DEPTH_MAX: Final = 10
 _LENGTH_MAX: Final = 65_536
 _WORDS: Final = re.compile(r"[^\W\d][\w$]*")
 _SOURCE: Final = f"pg_catalog.left(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc), {_LENGTH_MAX})"
+_NAMED_SCHEMA: Final = """{} OPERATOR(pg_catalog.=) ANY (ARRAY(
+    SELECT n.oid FROM pg_catalog.pg_namespace n WHERE nspname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[])))"""
 _SOURCES: Final = f"""
-SELECT oid::pg_catalog.int8, {_SOURCE} FROM pg_catalog.pg_proc p
+SELECT oid::pg_catalog.int8, pg_catalog.concat_ws(' ', {_SOURCE}, pg_catalog.array_to_string(proconfig, ' '))
+FROM pg_catalog.pg_proc p
 WHERE proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND oid OPERATOR(pg_catalog.>=) $2::pg_catalog.int8
+    AND (pg_catalog.pg_function_is_visible(oid) OR {_NAMED_SCHEMA.format("pronamespace")})
 """
-_TABLES: Final = """
+_TABLES: Final = f"""
 SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class
 WHERE relname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND relkind OPERATOR(pg_catalog.=) 'r'
-    AND pg_catalog.pg_table_is_visible(oid)
+    AND (pg_catalog.pg_table_is_visible(oid) OR {_NAMED_SCHEMA.format("relnamespace")})
 """
 _PERMITTED: Final = " AND pg_catalog.has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')"
 _NAMED: Final = """
@@ -54,10 +58,10 @@ FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_cata
 WHERE t.tgrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND NOT t.tgisinternal
     AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
 """
-# Words of statements that change schemas, that PL/pgSQL builds from parts, or whose other effects keep copied rows in
-# shadows until the transaction ends; and of calls of Sluice's own functions, whose effects are not counted.
+# Words of statements that change schemas, or whose other effects keep copied rows in shadows until the transaction
+# ends; and of calls of Sluice's own functions, whose effects are not counted.
 _BESIDE_ROWS: Final = frozenset(
-    {"alter", "create", "drop", "truncate", "lock", "grant", "revoke", "reindex", "cluster", "refresh", "execute"}
+    {"alter", "create", "drop", "truncate", "lock", "grant", "revoke", "reindex", "cluster", "refresh"}
     | {"set_config", "notify", "pg_notify", "listen", "unlisten", "prepare", "deallocate", "discard", "load"}
     | {"pg_export_snapshot", "pg_sluice"}
 )
@@ -73,8 +77,13 @@ class Words:
 
     @property
     def may_do_more(self) -> bool:
-        """Whether a statement among them may do more than use rows, or be built from parts."""
+        """Whether a statement among them may do more than use rows, unless it is built from parts."""
         return not self.are_all or not _BESIDE_ROWS.isdisjoint(self.found)
+
+    @property
+    def may_build(self) -> bool:
+        """Whether statements may be built from parts, and do anything."""
+        return "execute" in self.found
 
 
 async def likely_tables(session: SessionContext, texts: Sequence[str]) -> tuple[set[int], set[str]]:
@@ -114,9 +123,8 @@ async def words_of(session: SessionContext, texts: Sequence[str]) -> Words:
     for _ in range(_DEPTH_MAX):
         are_all = are_all and all(len(text) < _LENGTH_MAX for text in texts)
         found = await offloaded(session, sum(map(len, texts)), _words, texts)
-        asked = Statement(_SOURCES, (text_array(found - words), str(FIRST_USER_OID)))
-        [sources] = await run(asked, sync=sync)
-        words |= found
+        words |= found  # all of them: those of before may be in a schema that is named only now
+        [sources] = await run(Statement(_SOURCES, (text_array(words), str(FIRST_USER_OID))), sync=sync)
         texts = [str(source or b"", "utf-8") for oid, source in sources.rows if int(oid or 0) not in known]
         known |= {int(oid or 0) for oid, _ in sources.rows}
         if not texts:
