@@ -28,11 +28,12 @@ class Generator(Statements):
         self._kinds: list[str] = []  # what f0, f1 … return
 
     def case(self) -> Case:
-        functions = [self._helper(), *(self._main(number) for number in range(self.pick(1, 1, 2)))]
-        triggers: list[Call] = []
         count = self.pick(1, 1, 2, 3) if self.often(0.45) else 0
+        instead = self.often(0.2)
+        self.gaps = self.gaps or count > 0 or instead
+        functions = [self._helper(), *(self._main(number) for number in range(self.pick(1, 1, 2)))]
         made = [self._trigger(number) for number in range(count)]
-        if self.often(0.2):
+        if instead:
             made.append(self._instead())
         functions += [function for function, _ in made]
         triggers = [trigger for _, trigger in made]

@@ -48,8 +48,9 @@ class Statements:
         self.row: tuple[str, ...] = ()  # of NEW and OLD
         self.writes: tuple[str, ...] = TABLES
         self.calls_others = False
-        # A function that may do more than change rows is executed twice: numbers of sequences then have gaps.
-        self._does_more = self.often(0.3)
+        # Whether functions do more than change rows, or triggers fire: such statements may be executed twice, so that
+        # numbers of sequences have gaps.
+        self.gaps = self.often(0.3)
         self._handles = False
         self._loops = 0
 
@@ -122,7 +123,7 @@ class Statements:
 
     def _insert_parent(self) -> str:
         key = self.pick("1", "2", "3", "4", "5", "8", "11", self.integer())
-        if not self._does_more and self.often(0.15):
+        if not self.gaps and self.often(0.15):
             return f"INSERT INTO parent (n, s) VALUES ({self.integer()}, {self.text()})"
         conflict = self.pick(
             "",
@@ -201,7 +202,7 @@ class Statements:
         return self.pick(
             f"DELETE FROM log WHERE n = {self.integer()}",
             "UPDATE log SET n = n + 1",
-            "TRUNCATE log" if self._does_more else "DELETE FROM log",
+            "TRUNCATE log" if self.gaps else "DELETE FROM log",
             f"UPDATE log SET what = {self.text()} WHERE what = 'first'",
         )
 
@@ -284,9 +285,9 @@ class Statements:
         """What has effects beside the tables, or goes through a cursor."""
         numbers = ("i := nextval('counter')", "RAISE NOTICE 'last %', (SELECT last_value FROM counter)")
         makes = "CREATE TEMPORARY TABLE IF NOT EXISTS scratch (x integer)"
+        sets = f"PERFORM set_config('app.said', {self.text()}, {self.pick('true', 'false')})"
         return self.pick(
-            *((makes, f"{makes}; INSERT INTO scratch VALUES (i)") if self._does_more else numbers),
-            f"PERFORM set_config('app.said', {self.text()}, {self.pick('true', 'false')})",
+            *((makes, f"{makes}; INSERT INTO scratch VALUES (i)", sets) if self.gaps else numbers),
             "t := current_setting('app.said', true)",
             "OPEN walk FOR SELECT * FROM child ORDER BY id; FETCH walk INTO r; RAISE NOTICE 'at %', r; CLOSE walk",
             "OPEN walk FOR SELECT * FROM child WHERE id < 3; FETCH walk INTO r;"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -22,6 +23,7 @@ _LOOKS: Final = (
     "SELECT log::text FROM log ORDER BY 1",
 )
 REFUSED: Final = "0A000"
+_PORTAL: Final = re.compile(r"<unnamed portal \d+>")
 _TOO_DEEP: Final = "54001"
 
 
@@ -101,7 +103,8 @@ def _told(error: psycopg.Error) -> list[str]:
     if error.sqlstate == _TOO_DEEP:  # where that is differs
         context = []
     more = (told.message_detail, told.constraint_name, told.table_name, *context)
-    return [f"{error.sqlstate}: {told.message_primary or error}", *(f"  {each}" for each in more if each)]
+    message = _PORTAL.sub("<unnamed portal>", told.message_primary or str(error))
+    return [f"{error.sqlstate}: {message}", *(f"  {each}" for each in more if each)]
 
 
 @dataclass
@@ -128,21 +131,25 @@ class Pair:
             self.same += 1
         else:
             small = shrunk(case, _simpler, self._differs, self.shrink_seconds)
-            self.differences.append(self._shown(small, where))
+            again = self.oracle.run(small), self.sluice.run(small)
+            if again[0].lines == again[1].lines:
+                small, again, where = case, (wanted, answer), f"{where} (it differed only once)"
+            self.differences.append(_shown(small, where, again[0].lines, again[1].lines))
 
     def _differs(self, case: Case) -> bool:
         wanted, answer = self.oracle.run(case), self.sluice.run(case)
         return wanted.lines != answer.lines and not answer.refused
 
-    def _shown(self, case: Case, where: str) -> str:
-        wanted, answer = self.oracle.run(case).lines, self.sluice.run(case).lines
-        same = next((n for n, (one, two) in enumerate(zip(wanted, answer, strict=False)) if one != two), 0)
-        last = max((n for n in range(same + 1) if wanted[n : n + 1] and wanted[n].startswith("> ")), default=0)
-        shown = [f"--- {where}", f"{case.setup()};", *(f"{each.sql()};" for each in case.calls)]
-        shown += ["-- After", *wanted[last : last + 1]]
-        shown += ["-- PostgreSQL:", *(f"--   {each}" for each in wanted[max(same - 1, last + 1) : same + 6])]
-        shown += ["-- Sluice:", *(f"--   {each}" for each in answer[max(same - 1, last + 1) : same + 6])]
-        return "\n".join(shown)
+
+def _shown(case: Case, where: str, wanted: list[str], answer: list[str]) -> str:
+    """The case, and what differs first in the answers."""
+    same = next((n for n, (one, two) in enumerate(zip(wanted, answer, strict=False)) if one != two), len(wanted) - 1)
+    last = max((n for n in range(same + 1) if wanted[n].startswith("> ")), default=0)
+    shown = [f"--- {where}", f"{case.setup()};", *(f"{each.sql()};" for each in case.calls)]
+    shown += ["-- After", *wanted[last : last + 1]]
+    shown += ["-- PostgreSQL:", *(f"--   {each}" for each in wanted[max(same - 1, last + 1) : same + 6])]
+    shown += ["-- Sluice:", *(f"--   {each}" for each in answer[max(same - 1, last + 1) : same + 6])]
+    return "\n".join(shown)
 
 
 def _simpler(case: Case) -> Iterator[Case]:

@@ -32,6 +32,7 @@ from gateway.execution.reading.function_tables import (
     likely_tables,
     may_tell_at_once,
     tables_named,
+    tables_related,
     trigger_texts,
     words_of,
 )
@@ -79,6 +80,8 @@ _IS_PAST: Final = Statement(
 )
 # A table that a statement names is copied before it first runs if it has no more rows.
 _COPIED_ROWS_MAX: Final = 20_000
+# The same for a table that foreign keys may bring in.
+_RELATED_ROWS_MAX: Final = 2_000
 # What longer statements use is not kept in mind.
 _KEPT_TEXT_MAX: Final = 10_000
 CURSORS: Final = Statement(
@@ -206,12 +209,14 @@ class GuardedPortal(StatementPortal):
         session.cursors.filled.clear()
         shadows.words = set(self._words.found)
         await self.hear(shadows, wanted)
-        known = await versions(session, list(wanted))
+        related = await tables_related(session, shadows.words, wanted) - wanted
+        known = await versions(session, [*wanted, *related])
         wanted -= used - known.keys()
+        wanted |= {oid for oid in related & known.keys() if known[oid].row_count <= _RELATED_ROWS_MAX}
         if any(version.table.materialized for version in known.values()):
             return None
         await self.ask_limit()
-        unread = {oid for oid, version in known.items() if version.row_count > _COPIED_ROWS_MAX and oid not in used}
+        unread = {oid for oid in wanted & known.keys() if known[oid].row_count > _COPIED_ROWS_MAX and oid not in used}
         self._guessed = self._words.may_build
         return shadows, wanted, unread
 

@@ -31,6 +31,7 @@ from gateway.execution.changes.shadow_execution import made, rows_of
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
+from gateway.execution.reading.function_text import TEXT
 from gateway.execution.reading.handed_rows import rows_by_keys
 from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
 from gateway.execution.shadow.loaded_rows import Loaded
@@ -93,7 +94,7 @@ SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_ACTS} OR EXISTS (
             WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
                 AND d.refobjid OPERATOR(pg_catalog.=) p.oid))
         AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
-        AND coalesce(pg_catalog.pg_get_function_sqlbody(oid), prosrc) OPERATOR(pg_catalog.~*) {_ACTS})
+        AND {TEXT} OPERATOR(pg_catalog.~*) {_ACTS})
 """
 
 

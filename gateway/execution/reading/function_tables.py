@@ -6,13 +6,14 @@ The guess saves executions (`gateway.execution.functions.do_call`); the function
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import FIRST_USER_OID
 from gateway.backend.arrays import number_array, text_array
 from gateway.backend.own_statement import Statement
+from gateway.execution.reading.function_text import TEXT
 from gateway.session.offload import offloaded
 from gateway.session.visibility import lake_relations
 from planner.plans.computable import functions_of_users
@@ -28,7 +29,7 @@ _DEPTH_MAX: Final = 10
 # Characters of a text that are searched: finding the words of a longer one blocks the interpreter.
 _LENGTH_MAX: Final = 65_536
 _WORDS: Final = re.compile(r"[^\W\d][\w$]*")
-_SOURCE: Final = f"pg_catalog.left(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc), {_LENGTH_MAX})"
+_SOURCE: Final = f"pg_catalog.left({TEXT}, {_LENGTH_MAX})"
 _NAMED_SCHEMA: Final = """{} OPERATOR(pg_catalog.=) ANY (ARRAY(
     SELECT n.oid FROM pg_catalog.pg_namespace n WHERE nspname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[])))"""
 _SOURCES: Final = f"""
@@ -43,6 +44,21 @@ WHERE relname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND relkind OPE
     AND (pg_catalog.pg_table_is_visible(oid) OR {_NAMED_SCHEMA.format("relnamespace")})
 """
 _PERMITTED: Final = " AND pg_catalog.has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')"
+# The tables that foreign keys make PostgreSQL look at when rows of these are changed.
+_RELATED: Final = """
+WITH RECURSIVE written (oid) AS (
+    SELECT o FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS u (o)
+    WHERE pg_catalog.has_table_privilege(o, 'INSERT, UPDATE, DELETE')
+), below (oid) AS (
+    SELECT w.oid FROM written w WHERE $2::pg_catalog.bool
+    UNION SELECT c.conrelid FROM below b JOIN pg_catalog.pg_constraint c ON c.confrelid OPERATOR(pg_catalog.=) b.oid
+    WHERE c.contype OPERATOR(pg_catalog.=) 'f'
+)
+SELECT b.oid::pg_catalog.int8 FROM below b
+UNION SELECT c.confrelid::pg_catalog.int8 FROM written w
+    JOIN pg_catalog.pg_constraint c ON c.conrelid OPERATOR(pg_catalog.=) w.oid
+    WHERE c.contype OPERATOR(pg_catalog.=) 'f' AND $3::pg_catalog.bool
+"""
 _NAMED: Final = """
 SELECT EXISTS (SELECT FROM pg_catalog.pg_class
     WHERE relname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND relkind OPERATOR(pg_catalog.=) ANY ('{r,v,m}')
@@ -65,6 +81,8 @@ _BESIDE_ROWS: Final = frozenset(
     | {"set_config", "notify", "pg_notify", "listen", "unlisten", "prepare", "deallocate", "discard", "load"}
     | {"pg_export_snapshot", "pg_sluice"}
 )
+_REMOVING: Final = frozenset({"delete", "merge"})
+_ADDING: Final = frozenset({"insert", "update", "merge"})
 _ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
 
 
@@ -97,6 +115,16 @@ async def tables_named(session: SessionContext, words: Words, *, permitted: bool
     asked = Statement(_TABLES + _PERMITTED * permitted, (text_array(words.found),))
     [tables] = await session.backend.run(asked, sync=session.simple)
     return set(await lake_relations(session, (int(oid) for (oid,) in tables.rows if oid is not None)))
+
+
+async def tables_related(session: SessionContext, words: Collection[str], oids: Collection[int]) -> set[int]:
+    """The lake tables that foreign keys may bring in, if statements of these words change rows of these tables."""
+    removes, adds = [not names.isdisjoint(words) for names in (_REMOVING, _ADDING)]
+    if not oids or not (removes or adds):
+        return set()
+    given = number_array(oids), "t" if removes else "f", "t" if adds else "f"
+    [related] = await session.backend.run(Statement(_RELATED, given), sync=session.simple)
+    return set(await lake_relations(session, (int(oid) for (oid,) in related.rows if oid is not None)))
 
 
 async def trigger_texts(session: SessionContext, oids: Iterable[int]) -> tuple[list[str], bool]:
