@@ -24,13 +24,13 @@ from gateway.execution.explain.explain import ExplainPortal
 from gateway.execution.explain.explain_change import ExplainChangePortal
 from gateway.execution.functions.do_call import GuardedPortal
 from gateway.execution.functions.trigger_lookup import changes_view, fires
-from gateway.execution.functions.trigger_statement import TriggeredPortal
+from gateway.execution.functions.trigger_statement import TriggeredPortal, VolatilePortal
 from gateway.execution.functions.trigger_truncate import TriggeredTruncatePortal
 from gateway.execution.locks.table_locks import LockTablePortal
 from gateway.execution.maintenance.cluster import ClusterPortal
 from gateway.execution.maintenance.vacuum import VacuumPortal
 from gateway.execution.reading.execute_prepared import ExecutePortal
-from gateway.execution.reading.function_tables import touches_others
+from gateway.execution.reading.function_tables import Use, use_of_functions
 from gateway.execution.schema.alter_sequence import AlterSequencePortal
 from gateway.execution.schema.alter_type import AlterTypePortal
 from gateway.execution.schema.create_database import CreateDatabasePortal
@@ -67,10 +67,22 @@ async def open_portal(session: SessionContext, analysis: Analysis, routed: Route
     if await fires(session, analysis, routed):
         _check_encoding_unread(session, routed)
         return _TRIGGERED.get(routed.route, TriggeredPortal)(session, analysis, routed, binding)
-    if await touches_others(session, routed):
+    use = await use_of_functions(session, routed)
+    if use is Use.TABLES:
         _check_encoding_unread(session, routed)
         return GuardedPortal(session, analysis, routed, binding)
+    if use is Use.VOLATILE and _changes_by_rows(routed):
+        _check_encoding_unread(session, routed)
+        return VolatilePortal(session, analysis, routed, binding)
     return _open_plain(session, analysis, routed, binding)
+
+
+def _changes_by_rows(routed: Routed) -> bool:
+    """Whether it is a change whose new or chosen rows come from lake rows."""
+    if routed.route is Route.INSERT:
+        assert routed.query is not None
+        return routed.query.onConflict is not None or lake_references(routed) > 1
+    return routed.route in {Route.UPDATE, Route.DELETE, Route.MERGE, Route.WITH_CHANGES}
 
 
 async def open_inner(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:

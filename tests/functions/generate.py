@@ -186,6 +186,13 @@ class Generator(Statements):
             "SELECT count(*), max(id) FROM parent WHERE id IN (SELECT g(id) FROM child WHERE id = 1)",
             f"INSERT INTO child (id, parent, n) SELECT 30 + x, 1, x FROM (SELECT g({a}) AS x) AS one",
             f"DELETE FROM child WHERE id = 3 RETURNING g({a})",
+            f"DELETE FROM child WHERE id = 4 AND g({a}) > 1 RETURNING *",
+            f"UPDATE child SET n = g({a}) WHERE id = 2 RETURNING *",
+            "INSERT INTO log (what, n) SELECT coalesce(s, 'none'), g(id) FROM parent ORDER BY id RETURNING *",
+            "MERGE INTO child USING (VALUES (2, 7), (70, 1)) AS v (k, x) ON id = k"
+            " WHEN MATCHED THEN UPDATE SET n = g(x) WHEN NOT MATCHED THEN INSERT (id, n) VALUES (k, g(x))",
+            f"WITH told AS (UPDATE parent SET n = g({a}) WHERE id = 3 RETURNING n)"
+            " INSERT INTO log (what, n) SELECT 'told', n FROM told RETURNING *",
             f"SELECT g({a}); SELECT g({a})",
             f"WITH called AS MATERIALIZED (SELECT g({a}) AS x) SELECT x, (SELECT count(*) FROM log) FROM called",
             self.change(),

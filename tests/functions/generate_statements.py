@@ -169,7 +169,8 @@ class Statements:
         return self.pick(
             f"UPDATE child SET n = {self.integer()} WHERE id = {self.integer()}",
             f"UPDATE child SET parent = {parent} WHERE id = {some}",
-            f"UPDATE child SET n = coalesce(n, 0) + {self.pick('1', '20', '48')} WHERE id < {self.pick('3', '5')}",
+            f"UPDATE child SET n = coalesce(n, 0) + 1 WHERE id < {self.pick('3', '5')}",
+            f"UPDATE child SET n = coalesce(n, 0) + {self.pick('20', '48')} WHERE id = {some}",
             f"UPDATE child SET id = id + 100 WHERE parent = {self.pick('1', '2')}",
         )
 
@@ -283,11 +284,15 @@ class Statements:
 
     def _seldom(self) -> str:
         """What has effects beside the tables, or goes through a cursor."""
-        numbers = ("i := nextval('counter')", "RAISE NOTICE 'last %', (SELECT last_value FROM counter)")
+        numbers: tuple[str, ...] = (
+            "i := nextval('counter')",
+            "RAISE NOTICE 'last %', (SELECT last_value FROM counter)",
+        )
         makes = "CREATE TEMPORARY TABLE IF NOT EXISTS scratch (x integer)"
         sets = f"PERFORM set_config('app.said', {self.text()}, {self.pick('true', 'false')})"
+        chosen = (makes, f"{makes}; INSERT INTO scratch VALUES (i)", sets) if self.gaps else numbers
         return self.pick(
-            *((makes, f"{makes}; INSERT INTO scratch VALUES (i)", sets) if self.gaps else numbers),
+            *chosen,
             "t := current_setting('app.said', true)",
             "OPEN walk FOR SELECT * FROM child ORDER BY id; FETCH walk INTO r; RAISE NOTICE 'at %', r; CLOSE walk",
             "OPEN walk FOR SELECT * FROM child WHERE id < 3; FETCH walk INTO r;"

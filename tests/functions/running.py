@@ -24,6 +24,7 @@ _LOOKS: Final = (
 )
 REFUSED: Final = "0A000"
 _PORTAL: Final = re.compile(r"<unnamed portal \d+>")
+_EVALUATED: Final = ("PL/pgSQL assignment", "PL/pgSQL expression")
 _TOO_DEEP: Final = "54001"
 
 
@@ -99,7 +100,7 @@ class Side:
 def _told(error: psycopg.Error) -> list[str]:
     told = error.diag
     # Whether PL/pgSQL evaluates an expression by itself depends on whether its plan is new.
-    context = [line for line in (told.context or "").split("\n") if not line.startswith("PL/pgSQL assignment")]
+    context = [line for line in (told.context or "").split("\n") if not line.startswith(_EVALUATED)]
     if error.sqlstate == _TOO_DEEP:  # where that is differs
         context = []
     more = (told.message_detail, told.constraint_name, told.table_name, *context)

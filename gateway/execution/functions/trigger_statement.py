@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import unsupported
+from catalog.errors import SluiceError, unsupported
 from gateway.execution.changes.insert import target_oid
 from gateway.execution.functions.do_call import GuardedPortal
 from gateway.execution.functions.filled_shadows import FilledShadows
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 _HINT: Final = (
     f"A row trigger may fire where the table has no more than {SMALL_ROWS} rows. DISABLE TRIGGER lets Spark do it."
+)
+_VOLATILE_HINT: Final = (
+    f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows, or a key selects them."
+    " A function that only computes can be declared STABLE or IMMUTABLE."
 )
 
 
@@ -94,7 +98,7 @@ class TriggeredPortal(GuardedPortal):
         reading = await read(session, self.analysis, self.binding, self.routed.lake)
         kind = await offloaded(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
         target = target_oid(query)
-        if kind is not Kind.FEW or target in tables_read(query):
+        if kind not in {Kind.FEW, Kind.ACTING} or target in tables_read(query):
             return
         wanted = await offloaded(session, reading.size, wanted_keys, query, target, reading.context)
         if wanted is not None:
@@ -110,4 +114,16 @@ class TriggeredPortal(GuardedPortal):
         """Raise 0A000, before anything is done, for a table with too many rows to copy."""
         for version in (await versions(self.session, list(oids))).values() if oids else ():
             if not is_small([version]):
-                raise unsupported("changing rows of so large a table that has triggers", hint=_HINT)
+                raise self._too_large()
+
+    def _too_large(self) -> SluiceError:
+        return unsupported("changing rows of so large a table that has triggers", hint=_HINT)
+
+
+class VolatilePortal(TriggeredPortal):
+    """A change of rows that calls volatile functions of users. Each is called once for each row, as their order and
+    their effects want it.
+    """
+
+    def _too_large(self) -> SluiceError:
+        return unsupported("a volatile function in a change of so large a table", hint=_VOLATILE_HINT)

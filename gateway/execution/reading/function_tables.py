@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import FIRST_USER_OID
@@ -66,7 +67,9 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_class
 """
 _CALLED: Final = f"""
 SELECT {_SOURCE}, provolatile FROM pg_catalog.pg_proc p
-WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
+WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) OR oid OPERATOR(pg_catalog.=) ANY (ARRAY(
+    SELECT pg_catalog.unnest(ARRAY[aggtransfn, aggfinalfn]::pg_catalog.oid[]) FROM pg_catalog.pg_aggregate
+    WHERE aggfnoid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])))
 """
 _OF_TRIGGERS: Final = f"""
 SELECT {_SOURCE}, (t.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 1) OPERATOR(pg_catalog.=) 0
@@ -83,7 +86,7 @@ _BESIDE_ROWS: Final = frozenset(
 )
 _REMOVING: Final = frozenset({"delete", "merge"})
 _ADDING: Final = frozenset({"insert", "update", "merge"})
-_ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
+_ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.WITH_CHANGES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,25 +165,36 @@ async def words_of(session: SessionContext, texts: Sequence[str]) -> Words:
     return Words(frozenset(words), are_all)
 
 
-async def touches_others(session: SessionContext, routed: Routed) -> bool:
-    """Whether functions in a lake statement are likely to use further tables, or to change its own, if they may: not
+class Use(Enum):
+    """What the functions of users in a lake statement make of it."""
+
+    PLAIN = "they only compute"
+    TABLES = "they are likely to use further tables, or to change its own"
+    VOLATILE = "they may have effects, and give other values each time"
+
+
+async def use_of_functions(session: SessionContext, routed: Routed) -> Use:
+    """What a lake statement's functions make of it; PLAIN where PostgreSQL may not execute it over copied rows, as
     beside an open cursor.
     """
     query = routed.query
     if session.cursors.any_open:
-        return False
+        return Use.PLAIN
     users = frozenset[int]() if query is None or routed.route not in _ROUTES else functions_of_users(query)
     if not users or session.transaction.deferred.pending or session.transaction.parts is not None:
-        return False
+        return Use.PLAIN
     if query is not None and query.fields.get("rowMarks"):
-        return False
+        return Use.PLAIN
     [called] = await session.backend.run(Statement(_CALLED, (number_array(users),)), sync=session.simple)
+    volatile = Use.VOLATILE if any(kind == b"v" for _, kind in called.rows) else Use.PLAIN
+    if routed.route is Route.WITH_CHANGES:
+        return volatile
     likely, _ = await likely_tables(session, [str(source or b"", "utf-8") for source, _ in called.rows])
     if likely - set(routed.lake):
-        return True
+        return Use.TABLES
     if routed.route is Route.INSERT and _target(query) in likely:
-        return True  # it reads the table while rows are inserted
-    return bool(likely) and any(kind == b"v" for _, kind in called.rows)
+        return Use.TABLES  # it reads the table while rows are inserted
+    return Use.TABLES if likely and volatile is Use.VOLATILE else volatile
 
 
 def _target(query: Node | None) -> int:
