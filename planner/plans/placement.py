@@ -102,8 +102,18 @@ def kind_of(query: Any, builtins: Builtins, *, past: bool) -> Kind:
         return Kind.POLICIES
     if not is_computable(query, builtins, made_by_users=True):
         return Kind.COPIES_TOLD
-    for oid in functions(query):
+    return Kind.ACTING if _may_act(query, builtins) else Kind.FEW
+
+
+def acts_in_results_alone(query: Any, builtins: Builtins) -> bool:
+    """Whether functions that may act stand in new values and RETURNING alone, and so run for chosen rows only."""
+    return not _may_act((query.jointree, query.rtable, query.cteList), builtins)
+
+
+def _may_act(tree: Any, builtins: Builtins) -> bool:
+    """Whether the tree calls functions of users, or volatile ones."""
+    for oid in functions(tree):
         known = builtins.functions.get(oid)
         if oid >= FIRST_USER_OID or known is None or known.volatility == "v":
-            return Kind.ACTING
-    return Kind.FEW
+            return True
+    return False

@@ -23,7 +23,7 @@ from gateway.session.offload import offloaded
 from gateway.session.visibility import versions
 from gateway.wire.messages.backend import CommandComplete
 from planner.plans.change_plan import current_of
-from planner.plans.placement import Kind, kind_of
+from planner.plans.placement import Kind, acts_in_results_alone, kind_of
 from planner.plans.routes import Route
 from planner.plans.row_filter import wanted_keys
 from planner.tree.references import domains, tables_read
@@ -98,7 +98,11 @@ class TriggeredPortal(GuardedPortal):
         reading = await read(session, self.analysis, self.binding, self.routed.lake)
         kind = await offloaded(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
         target = target_oid(query)
-        if kind not in {Kind.FEW, Kind.ACTING} or target in tables_read(query):
+        if kind is Kind.ACTING and await offloaded(
+            session, reading.size, acts_in_results_alone, query, session.gateway.builtins
+        ):
+            kind = Kind.FEW
+        if kind is not Kind.FEW or target in tables_read(query):
             return
         wanted = await offloaded(session, reading.size, wanted_keys, query, target, reading.context)
         if wanted is not None:

@@ -48,7 +48,20 @@ CREATE FUNCTION changes(what integer) RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN INSERT INTO source VALUES (what, 'by a function'); RETURN what; END $$;
 UPDATE page SET touched = changes(id) WHERE id = 1;
 SELECT * FROM source WHERE title = 'by a function';
-EXPLAIN (COSTS OFF, ANALYZE FALSE) SELECT 1;
+-- functions that read the table of which a key selects a row
+CREATE TABLE child (id integer PRIMARY KEY, n integer);
+INSERT INTO child VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, NULL);
+CREATE FUNCTION children(a integer) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN RETURN (SELECT count(*) FROM child); END $$;
+CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $$;
+CREATE TRIGGER fired BEFORE INSERT OR UPDATE OR DELETE ON child FOR EACH ROW EXECUTE FUNCTION fired();
+DELETE FROM child WHERE id = 4 AND children(3) > 1 RETURNING *;
+UPDATE child SET n = children(3) WHERE id = 1 RETURNING *;
+UPDATE child SET n = children(3) + 1 WHERE id = (SELECT children(1) - 1) RETURNING *;
+UPDATE child SET n = x FROM (SELECT children(1) AS x) AS y WHERE id = 2 AND x > 3 RETURNING *;
+DELETE FROM child WHERE id = 3 RETURNING children(1);
+SELECT * FROM child ORDER BY id;
 SELECT * FROM page ORDER BY id;
 SET client_min_messages = error;
 DROP SCHEMA volatile_functions CASCADE;
