@@ -42,9 +42,9 @@ def main() -> int:
             shown = len(pair.differences)
         pair.oracle.close()
         pair.sluice.close()
-    for message, times in sorted(pair.refused.items(), key=lambda each: -each[1]):
-        print(f"refused {times} times: {message}")
-    print(f"same {pair.same}, refused {sum(pair.refused.values())}, different {len(pair.differences)}")
+    for message, cases in pair.refused.items():
+        print(f"refused {len(cases)} times, first {cases[0]}: {message}")
+    print(f"same {pair.same}, refused {sum(map(len, pair.refused.values()))}, different {len(pair.differences)}")
     print(f"{time.monotonic() - began:.0f} s")
     return 1 if pair.differences else 0
 

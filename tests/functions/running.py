@@ -116,7 +116,7 @@ class Pair:
     sluice: Side
     shrink_seconds: float = 60.0
     same: int = 0
-    refused: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, list[str]] = field(default_factory=dict)  # the message → how to ask again
     differences: list[str] = field(default_factory=list)
 
     def ask(self, seed: str, first: int, count: int) -> None:
@@ -127,7 +127,7 @@ class Pair:
     def _ask(self, case: Case, where: str) -> None:
         wanted, answer = self.oracle.run(case), self.sluice.run(case)
         if answer.refused and not wanted.refused:
-            self.refused[answer.refused] = self.refused.get(answer.refused, 0) + 1
+            self.refused.setdefault(answer.refused, []).append(where)
         elif wanted.lines == answer.lines:
             self.same += 1
         else:

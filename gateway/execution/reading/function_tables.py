@@ -187,8 +187,6 @@ async def use_of_functions(session: SessionContext, routed: Routed) -> Use:
         return Use.PLAIN
     [called] = await session.backend.run(Statement(_CALLED, (number_array(users),)), sync=session.simple)
     volatile = Use.VOLATILE if any(kind == b"v" for _, kind in called.rows) else Use.PLAIN
-    if routed.route is Route.WITH_CHANGES:
-        return volatile
     likely, _ = await likely_tables(session, [str(source or b"", "utf-8") for source, _ in called.rows])
     if likely - set(routed.lake):
         return Use.TABLES

@@ -63,5 +63,18 @@ UPDATE child SET n = x FROM (SELECT children(1) AS x) AS y WHERE id = 2 AND x > 
 DELETE FROM child WHERE id = 3 RETURNING children(1);
 SELECT * FROM child ORDER BY id;
 SELECT * FROM page ORDER BY id;
+-- WITH that changes rows
+CREATE TABLE other (id integer PRIMARY KEY, n integer); CREATE TABLE told (what text, n integer);
+INSERT INTO other VALUES (1, 10), (2, 20);
+CREATE FUNCTION others(a integer) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN RETURN (SELECT count(*) FROM other) + a; END $$;
+CREATE FUNCTION adds(a integer) RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO other VALUES (a + 100, a); RETURN a; END $$;
+WITH done AS (UPDATE child SET n = others(1) WHERE id = 5 RETURNING n) INSERT INTO told SELECT 'a', n FROM done RETURNING *;
+WITH done AS (DELETE FROM child WHERE id = 1 RETURNING others(id) AS n) SELECT * FROM done;
+WITH done AS (INSERT INTO child VALUES (9, adds(9)) RETURNING n) SELECT n, others(n) FROM done;
+WITH done AS (INSERT INTO child VALUES (10, 10) RETURNING id) UPDATE other SET n = others(n) FROM done WHERE other.id < 3
+    RETURNING other.*;
+SELECT * FROM child ORDER BY id; SELECT * FROM other ORDER BY id; SELECT * FROM told;
 SET client_min_messages = error;
 DROP SCHEMA volatile_functions CASCADE;
