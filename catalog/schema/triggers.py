@@ -36,7 +36,7 @@ class FiredTriggers:
         self._step = -1
         self._fired: Mapping[int, Event] = {}
         # By the tables that a statement changes, the tables whose rows it needs.
-        self.needed: LRUCache[frozenset[int], set[int]] = LRUCache(_NEEDED_MAX)
+        self.needed: LRUCache[tuple[str, frozenset[int]], set[int]] = LRUCache(_NEEDED_MAX)
         # By a role and its statement with functions, the tables that it has used.
         self.used: LRUCache[tuple[str, str], frozenset[int]] = LRUCache(_USED_MAX)
 

@@ -53,7 +53,7 @@ DECLARE
     open text[] := ARRAY[
         'attend', 'backend_setting', 'cancel', 'describe', 'fired_triggers', 'insert_of_cells', 'is_checked', 'is_filled', 'is_told',
         'keep_own_mark', 'kept_text', 'newest_table', 'node_states', 'of_kept_texts', 'pause', 'put_kept', 'referring',
-        'refuse_in_the_past', 'refuse_rewriting', 'resume', 'schema_mark', 'shadow_changes', 'shadow_scans', 'shadow_touches',
+        'refuse_in_the_past', 'refuse_rewriting', 'resume', 'runs_users_code', 'schema_mark', 'shadow_changes', 'shadow_scans', 'shadow_touches',
         'shadow_writes', 'volatile_functions'];
     -- They obey the session's gateway alone (`authorize` in staging.sql).
     asked text[] := ARRAY[

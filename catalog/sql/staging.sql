@@ -229,23 +229,27 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Whether rows that come into a shadow make PostgreSQL run functions of users: their code may mean a temporary object of
--- the session by a name without a schema, which as the owner it would trust.
+-- the session by a name without a schema, which as the owner it would trust; and as another role it could do what that may.
 CREATE FUNCTION pg_sluice.runs_users_code(shadow oid) RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND a.atttypid >= 16384 AND a.attnum > 0)
+    SELECT EXISTS (SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem
+                   WHERE a.attrelid = shadow AND a.atttypid >= 16384 AND a.attnum > 0
+                   AND t.typtype <> 'e' AND coalesce(e.typtype, '') <> 'e')
         -- PostgreSQL's functions that run SQL given as text.
         OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = shadow AND k.contype = 'c'
                    AND pg_get_constraintdef(k.oid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_)')
         OR EXISTS (SELECT FROM pg_attrdef f WHERE f.adrelid = shadow
                    AND pg_get_expr(f.adbin, f.adrelid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_)')
-        OR EXISTS (SELECT FROM pg_depend d WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
-                   AND d.refobjid >= 16384 AND CASE d.classid
-                       WHEN 'pg_constraint'::regclass THEN
-                           d.objid IN (SELECT k.oid FROM pg_constraint k WHERE k.conrelid = shadow)
-                       WHEN 'pg_attrdef'::regclass THEN d.objid IN (SELECT f.oid FROM pg_attrdef f WHERE f.adrelid = shadow)
-                       WHEN 'pg_class'::regclass THEN
-                           d.objid IN (SELECT i.indexrelid FROM pg_index i WHERE i.indrelid = shadow)
-                       ELSE false END)
+        OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = shadow AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
+                   AND pg_get_indexdef(i.indexrelid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_)')
+        OR EXISTS (
+            SELECT FROM (
+                SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint k WHERE k.conrelid = shadow
+                UNION ALL SELECT 'pg_attrdef'::regclass, f.oid FROM pg_attrdef f WHERE f.adrelid = shadow
+                UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = shadow
+            ) o (class, oid)
+            JOIN pg_depend d ON d.classid = o.class AND d.objid = o.oid
+            WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) AND d.refobjid >= 16384)
 $$;
 
 -- Whether the session has temporary relations or types that are not the gateway's.
@@ -269,7 +273,7 @@ BEGIN
     IF pg_my_temp_schema() <> 0 AND pg_sluice.runs_users_code(shadow) AND pg_sluice.has_temporary()
         AND NOT pg_has_role(pg_sluice.client_role(), (SELECT c.relowner FROM pg_class c WHERE c.oid = shadow), 'MEMBER') THEN
         PERFORM pg_sluice.refuse('checking rows as a table''s owner beside temporary objects',
-                                 'Drop the temporary objects of the session, or let the role INSERT into the table.');
+                                 'Drop the temporary objects of the session.');
     END IF;
     IF forced THEN
         target := pg_sluice.open_past_policies(shadow);

@@ -32,6 +32,7 @@ from gateway.execution.locks.row_locks import Strength, changed_meanwhile
 from gateway.execution.shadow.function_guard import changes_beside, count_of, relay_rows, send_messages, send_query
 from gateway.execution.shadow.loaded_rows import Loaded, row_schema
 from gateway.execution.shadow.shadow import (
+    MAY_COPY,
     begin_shadow,
     copy_rows,
     placed_to_lake_form,
@@ -59,10 +60,7 @@ if TYPE_CHECKING:
 
 _PAIRS: Final = pa.schema([("before", pa.binary()), ("after", pa.binary())])
 # Whether the client may copy rows there: it may insert them, and no policy applies.
-_MAY_INSERT: Final = (
-    "SELECT pg_catalog.has_table_privilege($1::bigint::pg_catalog.oid, 'INSERT')"
-    " AND NOT pg_catalog.row_security_active($1::bigint::pg_catalog.oid)"
-)
+_MAY_COPY: Final = f"SELECT {MAY_COPY.format('$1::pg_catalog.int8::pg_catalog.oid')}"
 _NO_MARK: Final = "-1"
 _OF_KEYS: Final = (SqlState.UNIQUE_VIOLATION, SqlState.EXCLUSION_VIOLATION)
 _OF_DOMAINS: Final = (SqlState.CHECK_VIOLATION, SqlState.NOT_NULL_VIOLATION)
@@ -101,7 +99,7 @@ async def begin(
     `limits` are set in the savepoint that it begins.
     """
     count = loaded.rows.num_rows
-    loading = [*bypass_triggers([table]), Statement(_MAY_INSERT, (str(table.oid),)), suspending(table)]
+    loading = [*bypass_triggers([table]), Statement(_MAY_COPY, (str(table.oid),)), suspending(table)]
     loading = loading if count else [STATEMENT.begin]
     answers = await begin_shadow(session, table, *limits, *([] if noting else loading))
     if noting:  # first, because its lock is stronger than that for copying rows
@@ -111,11 +109,11 @@ async def begin(
         return _NO_MARK
     if not columns:
         raise unsupported("this statement over rows of generated columns alone")
-    may_insert, suspended = answers[-2:]
+    may_copy, suspended = answers[-2:]
     rows = loaded.rows.select([column.name for column in columns])
     session.gateway.store.undone_rows.left(table.oid, count)
     try:
-        if may_insert.rows[0][0] == b"t" and not runs_checks(columns):
+        if may_copy.rows[0][0] == b"t" and not runs_checks(columns):
             await copy_rows(session, qualified(table), columns, rows)
         else:
             for batch in rows.to_batches():

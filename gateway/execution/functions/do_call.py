@@ -199,7 +199,7 @@ class GuardedPortal(StatementPortal):
             return None
         await fired_triggers(session, self.analysis)  # after a change of schemas, what was used before is forgotten
         used = session.gateway.store.triggers.used.get(self._key, frozenset())
-        wanted = await tables_named(session, self._words, permitted=True) | used
+        wanted = await tables_named(session, self._words) | used
         if not wanted:
             return None
         [past] = await session.backend.run(_IS_PAST)
@@ -477,7 +477,8 @@ def _is_of_guard(error: SluiceError | None) -> bool:
 
 def _opened(before: Result, now: Result) -> list[tuple[bytes | None, ...]]:
     """The cursors that a statement has left open. 0A000 for one that would read the rest of its rows at COMMIT."""
-    opened = [row for row in now.rows if row not in before.rows]
+    known = set(before.rows)
+    opened = [row for row in now.rows if row not in known]
     if any(is_holdable == b"t" for *_, is_holdable in opened):
         raise unsupported("a cursor WITH HOLD from within a function")
     return opened

@@ -35,20 +35,29 @@ from gateway.execution.reading.function_text import TEXT
 from gateway.execution.reading.handed_rows import rows_by_keys
 from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
 from gateway.execution.shadow.loaded_rows import Loaded
-from gateway.execution.shadow.shadow import copy_rows, put_rows, qualified, resume, runs_checks, shadow_rows, suspending
+from gateway.execution.shadow.shadow import (
+    MAY_COPY,
+    copy_rows,
+    put_rows,
+    qualified,
+    resume,
+    runs_checks,
+    shadow_rows,
+    suspending,
+)
 from gateway.execution.shadow.trigger_bypass import copying_role, role_again
 from gateway.session.cancel_listener import check
 from gateway.session.visibility import rules, uncommitted, versions
 from gateway.transaction.read_only_block import SET as READ_ONLY
+from planner.syntax.possible_names import names_in
 from storage.parquet.table_rows import live_rows_aside
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from planner.plans.row_filter import WantedKeys
 
-_MAY_INSERT: Final = (
-    "SELECT pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)"
-    " FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS u (o, n) ORDER BY n"
+_MAY_COPY: Final = (
+    f"SELECT {MAY_COPY.format('o')} FROM pg_catalog.unnest($1::pg_catalog.oid[]) WITH ORDINALITY AS u (o, n) ORDER BY n"
 )
 _SETTINGS: Final = Statement(
     "SELECT pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
@@ -88,8 +97,10 @@ _ACTS: Final = escaped(
 )
 _MAY_ACT: Final = f"""
 SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_ACTS} OR EXISTS (
-    SELECT FROM pg_catalog.pg_proc p WHERE oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
-        AND (proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) OR EXISTS (
+    SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) pronamespace
+    WHERE p.oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
+        AND (proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) AND (pg_catalog.pg_function_is_visible(p.oid)
+            OR pg_catalog.concat(nspname, '.', proname) OPERATOR(pg_catalog.=) ANY ($3::pg_catalog.text[])) OR EXISTS (
             SELECT FROM pg_catalog.pg_depend d
             WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
                 AND d.refobjid OPERATOR(pg_catalog.=) p.oid))
@@ -192,15 +203,15 @@ class FilledShadows:
         ]
         suspended = [suspending(table) for table in tables]
         self._begun = True
-        _, _, before, role, _, *answers, may_insert = await backend.run(
-            *asked, *suspended, Statement(_MAY_INSERT, (listed,))
+        _, _, before, role, _, *answers, may_copy = await backend.run(
+            *asked, *suspended, Statement(_MAY_COPY, (listed,))
         )
         for table, answer in zip(tables, answers, strict=False):
             session.transaction.enlistment.confirm_held(table, answer)
         self._role = role.rows[0][0]
-        for table, (may,) in zip(tables, may_insert.rows, strict=True):
+        for table, (may,) in zip(tables, may_copy.rows, strict=True):
             if table.oid not in self.unread:
-                await self._copy(self.versions[table.oid], may_insert=may == b"t")
+                await self._copy(self.versions[table.oid], may_copy=may == b"t")
         await resume(session, answers[len(answers) - len(suspended) :])
         beside = Statement(_BESIDE, (listed, OWN))
         marks = [
@@ -260,7 +271,7 @@ class FilledShadows:
                 raise too_large()
         return found
 
-    async def _copy(self, version: TableVersion, *, may_insert: bool) -> None:
+    async def _copy(self, version: TableVersion, *, may_copy: bool) -> None:
         session, table = self._session, version.table
         generated = (await rules(session, table)).generated
         columns = [column for column in table.columns if column.attnum not in generated]
@@ -270,7 +281,7 @@ class FilledShadows:
         async for batch in self._batches(version):
             check(session)
             session.gateway.store.undone_rows.left(table.oid, batch.num_rows)
-            if may_insert and not runs_checks(columns):
+            if may_copy and not runs_checks(columns):
                 await copy_rows(session, qualified(table), columns, batch.select(names))
             else:
                 await put_rows(session, table, columns, batch.select(names))
@@ -410,7 +421,7 @@ class FilledShadows:
         locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
         asked = (
             Statement(_BESIDE, (number_array(self.versions), OWN)),
-            Statement(_MAY_ACT, (self._sql, text_array(self.words))),
+            Statement(_MAY_ACT, (self._sql, *map(text_array, names_in(self.words)))),
         )
         counted, acts, *results = await backend.run(*asked, *reads, *locks)
         deferring = {oid for oid in changed if known[oid].table.defers}

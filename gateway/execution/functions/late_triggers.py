@@ -116,7 +116,7 @@ class _FiringPortal(TriggeredPortal):
         tables = set(session.transaction.late.tables)
         texts, _ = await trigger_texts(session, tables)
         likely, shadows.words = await likely_tables(session, texts)
-        learnt = session.gateway.store.triggers.needed.setdefault(frozenset({0, *tables}), set())
+        learnt = session.gateway.store.triggers.needed.setdefault((session.user, frozenset({0, *tables})), set())
         wanted = tables | likely
         await self.hear(shadows, wanted)
         await self.over_rows(shadows, wanted, wanted - learnt)

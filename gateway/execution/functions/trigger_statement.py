@@ -69,7 +69,7 @@ class TriggeredPortal(GuardedPortal):
         await self._check_size(needs_rows(self.routed) - shadows.by_keys.keys())
         likely, shadows.words = await likely_tables(session, [self.analysis.sql, *texts])
         needed = session.gateway.store.triggers.needed
-        key = frozenset(changed)
+        key = session.user, frozenset(changed)
         wanted = set(self.routed.lake) | likely
         await self.hear(shadows, wanted)
         learnt = needed.setdefault(key, set())

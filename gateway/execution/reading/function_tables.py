@@ -5,7 +5,6 @@ The guess saves executions (`gateway.execution.functions.do_call`); the function
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,6 +18,7 @@ from gateway.session.offload import offloaded
 from gateway.session.visibility import lake_relations
 from planner.plans.computable import functions_of_users
 from planner.plans.routes import Route
+from planner.syntax.possible_names import LENGTH_MAX, names_in, words_in
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
@@ -27,24 +27,23 @@ if TYPE_CHECKING:
 
 # How deep calls of functions are followed.
 _DEPTH_MAX: Final = 10
-# Characters of a text that are searched: finding the words of a longer one blocks the interpreter.
-_LENGTH_MAX: Final = 65_536
-_WORDS: Final = re.compile(r"[^\W\d][\w$]*")
-_SOURCE: Final = f"pg_catalog.left({TEXT}, {_LENGTH_MAX})"
-_NAMED_SCHEMA: Final = """{} OPERATOR(pg_catalog.=) ANY (ARRAY(
-    SELECT n.oid FROM pg_catalog.pg_namespace n WHERE nspname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[])))"""
+_SOURCE: Final = f"pg_catalog.left({TEXT}, {LENGTH_MAX})"
 _SOURCES: Final = f"""
-SELECT oid::pg_catalog.int8, pg_catalog.concat_ws(' ', {_SOURCE}, pg_catalog.array_to_string(proconfig, ' '))
-FROM pg_catalog.pg_proc p
-WHERE proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND oid OPERATOR(pg_catalog.>=) $2::pg_catalog.int8
-    AND (pg_catalog.pg_function_is_visible(oid) OR {_NAMED_SCHEMA.format("pronamespace")})
+SELECT p.oid::pg_catalog.int8, {_SOURCE}, pg_catalog.array_to_string(proconfig, E'\\n') FROM pg_catalog.pg_proc p
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) pronamespace
+WHERE proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND p.oid OPERATOR(pg_catalog.>=) $3::pg_catalog.int8
+    AND (pg_catalog.pg_function_is_visible(p.oid)
+        OR pg_catalog.concat(nspname, '.', proname) OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.text[]))
 """
-_TABLES: Final = f"""
-SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class
+# On which the client has some right.
+_TABLES: Final = """
+SELECT c.oid::pg_catalog.int8 FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) relnamespace
 WHERE relname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND relkind OPERATOR(pg_catalog.=) 'r'
-    AND (pg_catalog.pg_table_is_visible(oid) OR {_NAMED_SCHEMA.format("relnamespace")})
+    AND (pg_catalog.pg_table_is_visible(c.oid)
+        OR pg_catalog.concat(nspname, '.', relname) OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.text[]))
+    AND pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE')
 """
-_PERMITTED: Final = " AND pg_catalog.has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')"
 # The tables that foreign keys make PostgreSQL look at when rows of these are changed.
 _RELATED: Final = """
 WITH RECURSIVE written (oid) AS (
@@ -91,7 +90,9 @@ _ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELE
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of texts, and of functions that they name, recursively; whether these `are_all`."""
+    """The words of texts, and of functions that they name, recursively; whether these `are_all`. With them are names
+    behind those of their schemas, and quoted ones.
+    """
 
     found: frozenset[str]
     are_all: bool
@@ -113,10 +114,11 @@ async def likely_tables(session: SessionContext, texts: Sequence[str]) -> tuple[
     return await tables_named(session, words), set(words.found)
 
 
-async def tables_named(session: SessionContext, words: Words, *, permitted: bool = False) -> set[int]:
-    """The lake tables that have one of these names; if `permitted`, those on which the client has some right alone."""
-    asked = Statement(_TABLES + _PERMITTED * permitted, (text_array(words.found),))
-    [tables] = await session.backend.run(asked, sync=session.simple)
+async def tables_named(session: SessionContext, words: Words) -> set[int]:
+    """The lake tables that have one of these names, in the search path or a schema that is named with it, and on which
+    the client has some right.
+    """
+    [tables] = await session.backend.run(Statement(_TABLES, _named(words.found, of_tables=True)), sync=session.simple)
     return set(await lake_relations(session, (int(oid) for (oid,) in tables.rows if oid is not None)))
 
 
@@ -151,13 +153,16 @@ async def words_of(session: SessionContext, texts: Sequence[str]) -> Words:
     """The words of these texts, and of functions named by them, recursively. Of long texts, the first part counts."""
     run, sync = session.backend.run, session.simple
     words, known, are_all = set[str](), set[int](), True
+    settings = [""] * len(texts)
     for _ in range(_DEPTH_MAX):
-        are_all = are_all and all(len(text) < _LENGTH_MAX for text in texts)
-        found = await offloaded(session, sum(map(len, texts)), _words, texts)
-        words |= found  # all of them: those of before may be in a schema that is named only now
-        [sources] = await run(Statement(_SOURCES, (text_array(words), str(FIRST_USER_OID))), sync=sync)
-        texts = [str(source or b"", "utf-8") for oid, source in sources.rows if int(oid or 0) not in known]
-        known |= {int(oid or 0) for oid, _ in sources.rows}
+        are_all = are_all and all(len(text) < LENGTH_MAX for text in texts)
+        found = await offloaded(session, sum(map(len, texts)), words_in, texts, settings)
+        words |= found
+        [sources] = await run(Statement(_SOURCES, (*_named(found), str(FIRST_USER_OID))), sync=sync)
+        new = [each for each in sources.rows if int(each[0] or 0) not in known]
+        known |= {int(oid or 0) for oid, *_ in new}
+        texts = [str(source or b"", "utf-8") for _, source, _ in new]
+        settings = [str(each or b"", "utf-8") for *_, each in new]
         if not texts:
             break
     else:
@@ -195,11 +200,11 @@ async def use_of_functions(session: SessionContext, routed: Routed) -> Use:
     return Use.TABLES if likely and volatile is Use.VOLATILE else volatile
 
 
+def _named(words: Iterable[str], *, of_tables: bool = False) -> tuple[str, str]:
+    names, qualified = names_in(words, of_tables=of_tables)
+    return text_array(names), text_array(qualified)
+
+
 def _target(query: Node | None) -> int:
     assert query is not None
     return int(query.rtable[int(query.resultRelation) - 1].relid)
-
-
-def _words(texts: Sequence[str]) -> set[str]:
-    """The words that may be names."""
-    return {name for text in texts for word in _WORDS.findall(text[:_LENGTH_MAX]) for name in (word, word.lower())}

@@ -14,7 +14,7 @@ _ACTING: Final = "2078|3036|3809"
 TEXT: Final = f"""
 CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE pg_catalog.concat_ws(' ', 'insert update delete merge',
     CASE WHEN p.prosqlbody::pg_catalog.text OPERATOR(pg_catalog.~) ':funcid ({_ACTING}) ' THEN 'set_config' END,
-    (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', n.nspname, c.relname, f.proname), ' ')
+    (SELECT pg_catalog.string_agg(pg_catalog.concat(n.nspname, '.', coalesce(c.relname, f.proname)), ' ')
      FROM pg_catalog.pg_depend d
      LEFT JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) d.refobjid
          AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass

@@ -33,7 +33,7 @@ from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_relations
 from gateway.execution.reading.plan_context import Reading, runnable
 from gateway.execution.reading.volatile_effects import LastingEffects
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
-from gateway.execution.shadow.shadow import copy_rows, put_rows, qualified, resume, runs_checks, suspending
+from gateway.execution.shadow.shadow import MAY_COPY, copy_rows, put_rows, qualified, resume, runs_checks, suspending
 from gateway.execution.shadow.trigger_bypass import bypass_triggers, role_again
 from gateway.session.backend_setting import kept
 from gateway.session.cancel_listener import check
@@ -69,7 +69,7 @@ _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 _MAY_LOAD: Final = (
     "SELECT pg_sluice.backend_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off',"
     # If policies apply to the client, the tables' owners copy the rows.
-    " pg_catalog.bool_and(pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)),"
+    f" pg_catalog.bool_and({MAY_COPY.format('o')}),"
     f" pg_catalog.pg_size_bytes({LIMIT}),"
     " pg_sluice.volatile_functions($2::pg_catalog.oid[])"
     " FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS u (o)"
@@ -194,7 +194,7 @@ class Computing:
         self._alone = False
         self._copied: Counter[int] = Counter()
         self._left = 0  # bytes that may still be copied
-        self._may_insert = False
+        self._may_copy = False
         self._users = frozenset[int]() if query is None else functions_of_users(query)
         builtins = session.gateway.builtins
         self._acting = acting_functions(query, builtins)
@@ -279,11 +279,11 @@ class Computing:
         versions = self._reading.versions
         if may.rows[0][0] != b"t":
             raise self._refusal
-        self._may_insert = may.rows[0][1] == b"t"
+        self._may_copy = may.rows[0][1] == b"t"
         self._left = int(may.rows[0][2] or 0)
         if may.rows[0][3]:
             materialized = any(version.table.materialized for version in versions.values())
-            if not self._lasting or not self._may_insert or materialized:
+            if not self._lasting or not self._may_copy or materialized:
                 raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
         if may.rows[0][3] or self._changes:
             self._effects = LastingEffects(self._session, versions, read_again=bool(self._users))
@@ -350,7 +350,7 @@ class Computing:
                 self._left -= batch.nbytes
                 if self._left < 0:
                     raise _too_much(self._refusal)
-                if self._may_insert and not runs_checks(columns):
+                if self._may_copy and not runs_checks(columns):
                     await copy_rows(self._session, qualified(table), columns, batch.select(names))
                 else:
                     await put_rows(self._session, table, columns, batch.select(names))

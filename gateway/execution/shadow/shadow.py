@@ -43,6 +43,14 @@ _PUT_KEPT: Final = (
     "SELECT pg_sluice.put_kept($1::pg_catalog.text, $2::pg_catalog.text[], $3::pg_catalog.oid[], $4::integer,"
     " $5::pg_catalog.text[])"
 )
+# Whether the client itself may copy rows into the shadow of this OID. What the table's owner has PostgreSQL run for
+# each row (CHECKs, indexes, generated columns) would run as the client: then the owner copies them.
+MAY_COPY: Final = (
+    "pg_catalog.has_table_privilege({0}, 'INSERT') AND NOT pg_catalog.row_security_active({0})"
+    " AND (SELECT CASE WHEN pg_catalog.pg_get_userbyid(c.relowner) OPERATOR(pg_catalog.=) current_user THEN true"
+    " ELSE NOT pg_sluice.runs_users_code(c.oid) END"
+    " FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) {0})"
+)
 # Rows whose values go in one array.
 _PUT_ROWS: Final = 20_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.security.identities.objects import CLIENT, OWNER, ROLES
+from tests.security.identities.objects import OWNER, ROLES
 from tests.security.identities.script import Script
 from tests.security.identities.stage import Run
 from tests.security.identities.witness import TRAP, Record
@@ -17,10 +17,8 @@ _OF_ROWS: Final = ("CHECK of", "DEFAULT of", "generated column", "index of t", "
 # What a statement itself calls, as who sends it.
 _OF_STATEMENTS: Final = ("a function in", "a condition in", "operator", "transition of", "end of the aggregate")
 # Values of domains are checked again where a client writes them into a table of his own.
-# Where PostgreSQL computes over copied rows, who asks puts them into the shadow, if he may write it, and else its
-# owner: a table's own code runs as that one.
+# Where PostgreSQL computes over copied rows, the table's owner puts them into the shadow, and its own code runs so.
 _OF_COPIES: Final = ("CHECK of", "generated column", "index of t", "partial index")
-_WRITERS: Final = (OWNER, CLIENT)
 
 
 def findings(script: Script, theirs: Run, ours: Run) -> list[str]:
@@ -56,8 +54,7 @@ def _is_allowed(record: Record, known: set[tuple[int, str, str]], script: Script
         return record.current == OWNER and function.use.startswith(_OF_ROWS)
     if record.current == record.session == role == OWNER:
         return function.use.startswith(_OF_ROWS)
-    copies = record.current == OWNER or (record.current == record.session and record.current in _WRITERS)
-    return copies and function.use.startswith(_OF_COPIES)
+    return record.current == OWNER and function.use.startswith(_OF_COPIES)
 
 
 def _line(script: Script, place: int, record: Record) -> str:
