@@ -8,7 +8,7 @@ from catalog.datatypes import BOOL, BPCHAR
 from catalog.errors import unsupported
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.casts import on, to_text
-from planner.functions.patterns.like_patterns import like_pattern
+from planner.functions.patterns.like_patterns import like_pattern, regular_expression
 from planner.spark.builders import (
     Expression,
     binary,
@@ -199,7 +199,11 @@ def _like(negated: bool, insensitive: bool = False) -> Build:
             if not wanted.isascii():
                 raise unsupported("ILIKE with a pattern outside ASCII")
             subject, wanted = on(text.sql, lowered), wanted.lower()
-        matched = binary("LIKE", subject, string(wanted))
+        expression = regular_expression(wanted)
+        if expression is None:
+            matched = binary("LIKE", subject, string(wanted))
+        else:
+            matched = call("rlike", subject, string(expression))
         return given.result(not_(matched) if negated else matched)
 
     return build

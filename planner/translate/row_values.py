@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from catalog.datatypes import BOOL, BPCHAR, INTERVAL
+from catalog.datatypes import BOOL, BPCHAR, INTERVAL, RECORD
 from catalog.errors import unsupported
 from planner.functions import registry
 from planner.functions.comparison import comparable
@@ -16,7 +16,6 @@ from planner.tree.nodes import Node
 if TYPE_CHECKING:
     from planner.translate.expressions import Translator
 
-_RECORD: Final = 2249
 _NULL_TEST_IS_NULL: Final = 0
 
 
@@ -29,7 +28,7 @@ def row(translator: Translator, node: Node) -> Value:
             raise unsupported(f"a row with a field of {translator.context.builtins.type_name(field.type_oid)}")
     if not fields:
         raise unsupported("a row without fields")
-    return Value(struct(**{f"f{number}": comparable(field) for number, field in enumerate(fields)}), _RECORD)
+    return Value(struct(**{f"f{number}": comparable(field) for number, field in enumerate(fields)}), RECORD)
 
 
 def null_test(translator: Translator, node: Node) -> Value:

@@ -53,9 +53,21 @@ def with_rules(context: Context, table: Table, kept: TableRules) -> Context:
     )
 
 
-def check_conditions(context: Context, table: Table, kept: TableRules) -> Mapping[str, str]:
+def size_of(kept: TableRules) -> int:
+    """About how many bytes of trees a plan reads for these rules."""
+    generated = (kept.defaults[attnum] for attnum in kept.generated)
+    return sum(map(len, generated)) + sum(len(check.expression) for check in kept.checks)
+
+
+async def check_conditions(
+    session: SessionContext, context: Context, table: Table, kept: TableRules
+) -> Mapping[str, str]:
     """Each CHECK of the table as a condition in Spark's SQL."""
-    return {check.name: plan_check(check.expression, table, context) for check in kept.checks}
+
+    def plan() -> Mapping[str, str]:
+        return {check.name: plan_check(check.expression, table, context) for check in kept.checks}
+
+    return await offloaded(session, size_of(kept), plan)
 
 
 class InsertQueryPortal(StatementPortal):
@@ -167,11 +179,11 @@ async def insert_rows(
     table = version.table
     reading = await with_temporary_tables(session, query, reading)
     context = with_rules(reading.context, table, kept)
-    plan = await offloaded(session, reading.size, plan_insert, query, context)
+    plan = await offloaded(session, reading.size + size_of(kept), plan_insert, query, context)
     numbered = [sequence.attnum for sequence in plan.sequences]
     if numbered and kept.checks:
         raise unsupported("a sequence in INSERT … SELECT from the lake into a table with CHECK constraints")
-    checks = check_conditions(context, table, kept)
+    checks = await check_conditions(session, context, table, kept)
     checked = enforced(plan.query, table, checks, numbered=numbered, violations=plan.violations)
     if plan.sequences:
         return await _numbered(session, table, checked, plan.sequences, reading), plan.returning

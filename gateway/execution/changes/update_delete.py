@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from gateway.execution.changes.current_row import with_current_row
 from gateway.execution.changes.insert import target_oid
-from gateway.execution.changes.insert_query import check_conditions, with_rules
+from gateway.execution.changes.insert_query import check_conditions, size_of, with_rules
 from gateway.execution.changes.locked_rows import with_subqueries_locked
 from gateway.execution.changes.postgres_update_delete import computed_change, placed_change
 from gateway.execution.changes.row_changes import Changing
@@ -122,9 +122,9 @@ class UpdatePortal(_ChangePortal):
         table = version.table
         kept = await rules(self.session, table)
         context = with_rules(reading.context, table, kept)
-        plan = await offloaded(self.session, reading.size, plan_update, change, context)
+        plan = await offloaded(self.session, reading.size + size_of(kept), plan_update, change, context)
         returned = [f"r{number}" for number, _ in enumerate(plan.query.columns, 1)]
-        checks = check_conditions(context, table, kept)
+        checks = await check_conditions(self.session, context, table, kept)
         checked = enforced(
             plan.query,
             table,

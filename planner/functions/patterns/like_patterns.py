@@ -20,6 +20,33 @@ def like_pattern(pattern: str) -> str | None:
     return "".join(result)
 
 
+def regular_expression(pattern: str) -> str | None:
+    """Return a regular expression of Java's for a `like_pattern` with several %, None for another.
+
+    Spark makes `.*` of each %, so a text that does not match takes as many steps as its length to the power of their
+    number. Here each part between two % is looked for once, from the left: what follows it matches behind its first
+    place, if behind any. So its group is atomic.
+    """
+    parts, characters = [""], iter(pattern)
+    for character in characters:
+        if character == "%":
+            parts.append("")
+        else:
+            parts[-1] += "." if character == "_" else _literal(next(characters) if character == "\\" else character)
+    if len(parts) == 1:
+        return None
+    first, *middle, last = parts
+    middle = [part for part in middle if part]
+    if not middle or (len(middle) == 1 and not (first or last) and "_" not in pattern):
+        return None  # Spark compares the ends, or looks for the one part
+    inner = "".join(f"(?>.*?{part})" for part in middle)
+    return rf"(?s)\A{first}{inner}" + (rf".*{last}\z" if last else "")
+
+
+def _literal(character: str) -> str:
+    return character if character.isalnum() else f"\\x{{{ord(character):x}}}"
+
+
 def similar_pattern(pattern: str, escape: str) -> str:
     """Return the regular expression that `similar_to_escape` makes of the pattern; an empty `escape` is none."""
     if len(escape) > 1:
