@@ -303,3 +303,18 @@ def test_estimates(explained: Server) -> None:
             assert top("SELECT * FROM explained LIMIT 3")["Plan Rows"] == 3
             change = top("DELETE FROM explained")
             assert (change["Plan Rows"], change["Operation"]) == (0, "Delete")
+
+
+def test_rows_that_fail_fail_no_plan(gateway: Server, schema: str) -> None:
+    """Spark computes a few rows while it plans."""
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-c search_path={schema}") as connection:
+        connection.execute("CREATE TABLE failing (id integer PRIMARY KEY, s text, b jsonb)")
+        connection.execute("""INSERT INTO failing VALUES (1, 'a', '{"a":{"x":1}}'), (2, '{', '{"a":1}')""")
+        for engine in ("spark", "auto"):
+            connection.execute(f"SET sluice.engine = {engine}".encode())
+            for sql in (
+                "SELECT 1 FROM failing WHERE id / (id - 1) > 0",
+                "SELECT s::integer FROM failing WHERE s = 'a'",
+                "UPDATE failing SET id = id + 5 WHERE b ->> 'a' = '1'",
+            ):
+                assert connection.execute(f"EXPLAIN {sql}".encode()).fetchall()

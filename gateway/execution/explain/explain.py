@@ -123,6 +123,9 @@ class _Silent(StandIn):
         """The rows are dropped."""
 
 
+_NOT_OF_ROWS: Final = (SqlState.QUERY_CANCELED, SqlState.INTERNAL_ERROR, SqlState.IO_ERROR, SqlState.DATA_CORRUPTED)
+
+
 class ExplainPortal(StatementPortal):
     """The statement's engine, files scanned and skipped, Spark's plan; with ANALYZE times and rows."""
 
@@ -285,7 +288,13 @@ class ExplainPortal(StatementPortal):
             return self._computed(routed.route, routed.query, reading, refusal)
         path = self.session.gateway.data_path
         reads = {each.scan.name: await asyncio.to_thread(_reads, path, each) for each in run.scans}
-        physical = await self.session.gateway.engine.explain(run, self.session.tag)
+        try:
+            physical = await self.session.gateway.engine.explain(run, self.session.tag)
+        except SluiceError as error:
+            if error.sqlstate in _NOT_OF_ROWS:
+                raise
+            # Spark computes few rows while it plans: what they raise belongs to the statement, not to its plan.
+            physical = "(fails over the rows)"
         plan = spark_plan(routed.route, query, reads, physical)
         if any(scan.restricted for scan in query.scans):
             return plan
