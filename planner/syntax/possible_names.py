@@ -34,21 +34,20 @@ _NO_NAMES: Final = frozenset(
 )
 
 
-def words_in(texts: Sequence[str], settings: Sequence[str]) -> set[str]:
-    """Return the words of functions with these texts and settings (SET clauses). Those that may be in a schema of a
-    function's own search path stand there with that, too.
+def words_in(texts: Sequence[str], settings: Iterable[str]) -> set[str]:
+    """Return the words of these texts. Those that may be in a schema of a search path that functions set (in these
+    SET clauses) stand there with that, too.
     """
-    found = set[str]()
-    for text, setting in zip(texts, settings, strict=True):
+    found, words = set[str](), set[str]()
+    for text in texts:
         searched = text[:LENGTH_MAX]
-        words = {name for word in _WORDS.findall(searched) for name in (word, word.lower())}
-        found |= words
+        words |= {name for word in _WORDS.findall(searched) for name in (word, word.lower())}
         found.update(_QUOTED.findall(searched))
         for schema, name in _QUALIFIED.findall(searched):
             found |= {f"{schema}.{name}", f"{schema}.{name}".lower()}
-        path = [schema for each in _PATH.findall(setting) for schema in _WORDS.findall(each)]
-        found.update(f"{schema}.{word}" for schema in path[:_PATH_MAX] for word in words)
-    return found
+    path = {schema for setting in settings for each in _PATH.findall(setting) for schema in _WORDS.findall(each)}
+    found.update(f"{schema}.{word}" for schema in sorted(path)[:_PATH_MAX] for word in words)
+    return found | words
 
 
 def names_in(words: Iterable[str], *, of_tables: bool = False) -> tuple[set[str], set[str]]:

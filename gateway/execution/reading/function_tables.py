@@ -153,7 +153,7 @@ async def words_of(session: SessionContext, texts: Sequence[str]) -> Words:
     """The words of these texts, and of functions named by them, recursively. Of long texts, the first part counts."""
     run, sync = session.backend.run, session.simple
     words, known, are_all = set[str](), set[int](), True
-    settings = [""] * len(texts)
+    settings = set[str]()  # those of functions hold for the ones that these call, too
     for _ in range(_DEPTH_MAX):
         are_all = are_all and all(len(text) < LENGTH_MAX for text in texts)
         found = await offloaded(session, sum(map(len, texts)), words_in, texts, settings)
@@ -162,7 +162,7 @@ async def words_of(session: SessionContext, texts: Sequence[str]) -> Words:
         new = [each for each in sources.rows if int(each[0] or 0) not in known]
         known |= {int(oid or 0) for oid, *_ in new}
         texts = [str(source or b"", "utf-8") for _, source, _ in new]
-        settings = [str(each or b"", "utf-8") for *_, each in new]
+        settings |= {str(each or b"", "utf-8") for *_, each in new}
         if not texts:
             break
     else:
