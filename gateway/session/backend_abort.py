@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError
 from gateway.backend.connection import Backend, BackendLostError
 from gateway.backend.own_statement import Statement
-from gateway.backend.savepoints import TRIAL
+from gateway.backend.savepoints import FILLED, GUARDED, TRIAL
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
+# In which statements fail, from the outermost on: what precedes one in the transaction keeps its locks else.
+_OF_STATEMENTS: Final = (GUARDED, FILLED, TRIAL)
 _FAIL: Final = Statement("SELECT pg_catalog.int4div(1, 0)")
 
 
@@ -25,7 +27,9 @@ async def fail(backend: Backend) -> None:
 
 async def give_locks_back(session: SessionContext) -> None:
     """In a failed transaction, release all locks of the statement, as PostgreSQL does at once."""
-    undone = await _succeeds(session.backend, *TRIAL.undo)
+    undone = False
+    for savepoint in _OF_STATEMENTS:
+        undone = undone or await _succeeds(session.backend, *savepoint.undo)
     if await session.transaction.deferred.abandon() or undone:
         await fail(session.backend)
 
