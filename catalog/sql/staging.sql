@@ -235,13 +235,13 @@ SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem
                    WHERE a.attrelid = shadow AND a.atttypid >= 16384 AND a.attnum > 0
                    AND t.typtype <> 'e' AND coalesce(e.typtype, '') <> 'e')
-        -- PostgreSQL's functions that run SQL given as text.
+        -- PostgreSQL's functions that run SQL given as text, and JSON's, which make values of domains.
         OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = shadow AND k.contype = 'c'
-                   AND pg_get_constraintdef(k.oid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_)')
+                   AND pg_get_constraintdef(k.oid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_|RETURNING)')
         OR EXISTS (SELECT FROM pg_attrdef f WHERE f.adrelid = shadow
-                   AND pg_get_expr(f.adbin, f.adrelid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_)')
+                   AND pg_get_expr(f.adbin, f.adrelid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_|RETURNING)')
         OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = shadow AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
-                   AND pg_get_indexdef(i.indexrelid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_)')
+                   AND pg_get_indexdef(i.indexrelid) ~ '(to_xml|ts_stat|ts_rewrite|pg_input_|RETURNING)')
         OR EXISTS (
             SELECT FROM (
                 SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint k WHERE k.conrelid = shadow
@@ -249,7 +249,9 @@ SET search_path = pg_catalog, pg_temp AS $$
                 UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = shadow
             ) o (class, oid)
             JOIN pg_depend d ON d.classid = o.class AND d.objid = o.oid
-            WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) AND d.refobjid >= 16384)
+            WHERE d.refobjid >= 16384
+                -- A domain runs its CHECKs.
+                AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_type'::regclass))
 $$;
 
 -- Whether the session has temporary relations or types that are not the gateway's.

@@ -1,7 +1,7 @@
 """The words of functions' texts that may be names. Nothing is parsed.
 
 Words stand as they are and in lower case; quoted ones in their quotes, too; a name behind that of its schema as
-`schema.name`.
+`schema.name`; the schemas that functions search as `schema.*`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Final
 
 # Characters of a text that are searched: finding the words of a longer one blocks the interpreter.
 LENGTH_MAX: Final = 65_536
-_PATH_MAX: Final = 8  # schemas of a search path
 _WORDS: Final = re.compile(r"[^\W\d][\w$]*+")
 # From the beginning of each word: else a long one takes as many steps as the square of its length.
 _QUALIFIED: Final = re.compile(r'(?<![\w$])([^\W\d][\w$]*+)(?="?\s{0,9}\.\s{0,9}"?([^\W\d][\w$]*+))')
@@ -36,19 +35,17 @@ _NO_NAMES: Final = frozenset(
 
 
 def words_in(texts: Sequence[str], settings: Iterable[str]) -> set[str]:
-    """Return the words of these texts. Those that may be in a schema of a search path that functions set (in these
-    SET clauses) stand there with that, too.
-    """
-    found, words = set[str](), set[str]()
+    """Return the words of these texts, and `schema.*` for the schemas of search paths in these SET clauses."""
+    found = set[str]()
     for text in texts:
         searched = text[:LENGTH_MAX]
-        words |= {name for word in _WORDS.findall(searched) for name in (word, word.lower())}
+        found |= {name for word in _WORDS.findall(searched) for name in (word, word.lower())}
         found.update(_QUOTED.findall(searched))
         for schema, name in _QUALIFIED.findall(searched):
             found |= {f"{schema}.{name}", f"{schema}.{name}".lower()}
-    path = {schema for setting in settings for each in _PATH.findall(setting) for schema in _WORDS.findall(each)}
-    found.update(f"{schema}.{word}" for schema in sorted(path)[:_PATH_MAX] for word in words)
-    return found | words
+    paths = (each for setting in settings for each in _PATH.findall(setting))
+    found.update(f"{schema}.*" for path in paths for schema in _WORDS.findall(path))
+    return found
 
 
 def names_in(words: Iterable[str], *, of_tables: bool = False) -> tuple[set[str], set[str]]:

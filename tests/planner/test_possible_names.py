@@ -37,7 +37,7 @@ def test_a_schema_elsewhere_is_none_of_the_names() -> None:
 
 
 def test_search_paths_of_functions() -> None:
-    assert {"a.item", "b.item"} <= _named("SELECT FROM item", 'search_path="$user", a, b')[1]
+    assert {"a.*", "b.*"} <= _named("SELECT FROM item", 'search_path="$user", a, b')[1]
     assert not _named("SELECT FROM item", "lock_timeout=1s")[1]
 
 

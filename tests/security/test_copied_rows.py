@@ -45,8 +45,13 @@ def _make(owner: Server, client: Server, schema: str) -> None:
         GRANT EXECUTE ON FUNCTION noted TO PUBLIC;
         CREATE TABLE "end" (k integer, CHECK ({schema}.noted())); INSERT INTO "end" VALUES (1);
         CREATE TABLE lure (k integer, CHECK ({schema}.noted())); INSERT INTO lure VALUES (12);
+        CREATE DOMAIN watched AS text CHECK ({schema}.noted());
+        CREATE TABLE by_domain (k integer, CHECK ((k::text::{schema}.watched) IS NOT NULL));
+        INSERT INTO by_domain VALUES (12);
+        CREATE TABLE by_json (k integer, CHECK (json_value('1', '$' RETURNING {schema}.watched) IS NOT NULL));
+        INSERT INTO by_json VALUES (12);
         CREATE TABLE child (k integer REFERENCES mine, CHECK ({schema}.noted())); INSERT INTO child VALUES (12);
-        GRANT SELECT, INSERT, DELETE ON "end", lure, child TO PUBLIC""",
+        GRANT SELECT, INSERT, DELETE ON "end", lure, by_domain, by_json, child TO PUBLIC""",
     )
 
 
@@ -67,6 +72,9 @@ def _has_run_as(gateway: Server, schema: str, role: Server) -> bool:
         "SELECT count(*), random() < 2 FROM lure, mine WHERE lure.k::text ~ '(?<=1)2' GROUP BY 2",
         "DELETE FROM lure WHERE k::text ~ '(?<=1)2'",
         "DELETE FROM lure WHERE k = 12",
+        "SELECT count(*) FROM by_domain WHERE k::text ~ '(?<=1)2'",
+        "DO $$ BEGIN PERFORM count(*) FROM by_domain; END $$",
+        "SELECT count(*) FROM by_json WHERE k::text ~ '(?<=1)2'",
         "BEGIN; DECLARE c CURSOR FOR SELECT k FROM lure WHERE k::text ~ '(?<=1)2'; FETCH c; COMMIT",
         "COPY (SELECT k FROM lure WHERE k::text ~ '(?<=1)2') TO STDOUT",
         "CREATE TEMPORARY TABLE t AS SELECT k FROM lure WHERE k::text ~ '(?<=1)2'",

@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from storage.spark.write import WriteResult
 
 _PAIRS: Final = pa.schema([("before", pa.binary()), ("after", pa.binary())])
-# Whether the client may copy rows there: it may insert them, and no policy applies.
 _MAY_COPY: Final = f"SELECT {MAY_COPY.format('$1::pg_catalog.int8::pg_catalog.oid')}"
 _NO_MARK: Final = "-1"
 _OF_KEYS: Final = (SqlState.UNIQUE_VIOLATION, SqlState.EXCLUSION_VIOLATION)

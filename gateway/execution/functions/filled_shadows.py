@@ -20,7 +20,7 @@ from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
-from gateway.backend.arrays import number_array, text_array
+from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_names import OWN
@@ -31,6 +31,7 @@ from gateway.execution.changes.shadow_execution import made, rows_of
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
+from gateway.execution.reading.function_tables import QUALIFIED, name_arrays
 from gateway.execution.reading.function_text import TEXT
 from gateway.execution.reading.handed_rows import rows_by_keys
 from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
@@ -49,7 +50,6 @@ from gateway.execution.shadow.trigger_bypass import copying_role, role_again
 from gateway.session.cancel_listener import check
 from gateway.session.visibility import rules, uncommitted, versions
 from gateway.transaction.read_only_block import SET as READ_ONLY
-from planner.syntax.possible_names import names_in
 from storage.parquet.table_rows import live_rows_aside
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_ACTS} OR EXISTS (
     SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) pronamespace
     WHERE p.oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
         AND (proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) AND (pg_catalog.pg_function_is_visible(p.oid)
-            OR pg_catalog.concat(nspname, '.', proname) OPERATOR(pg_catalog.=) ANY ($3::pg_catalog.text[])) OR EXISTS (
+            OR {QUALIFIED.format(column="proname", names="$3")}) OR EXISTS (
             SELECT FROM pg_catalog.pg_depend d
             WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
                 AND d.refobjid OPERATOR(pg_catalog.=) p.oid))
@@ -421,7 +421,7 @@ class FilledShadows:
         locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
         asked = (
             Statement(_BESIDE, (number_array(self.versions), OWN)),
-            Statement(_MAY_ACT, (self._sql, *map(text_array, names_in(self.words)))),
+            Statement(_MAY_ACT, (self._sql, *await name_arrays(session, self.words))),
         )
         counted, acts, *results = await backend.run(*asked, *reads, *locks)
         deferring = {oid for oid in changed if known[oid].table.defers}

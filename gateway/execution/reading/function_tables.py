@@ -27,21 +27,27 @@ if TYPE_CHECKING:
 
 # How deep calls of functions are followed.
 _DEPTH_MAX: Final = 10
+# Whether the names behind their schemas have the one in this column, in the schema `nspname`.
+QUALIFIED: Final = (
+    "ARRAY[pg_catalog.concat(nspname, '.', {column}), pg_catalog.concat(nspname, '.*')]"
+    " OPERATOR(pg_catalog.&&) {names}::pg_catalog.text[]"
+)
+_WORD_SIZE: Final = 8  # characters, about
 _SOURCE: Final = f"pg_catalog.left({TEXT}, {LENGTH_MAX})"
 _SOURCES: Final = f"""
 SELECT p.oid::pg_catalog.int8, {_SOURCE}, pg_catalog.array_to_string(proconfig, E'\\n') FROM pg_catalog.pg_proc p
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) pronamespace
 WHERE proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND p.oid OPERATOR(pg_catalog.>=) $3::pg_catalog.int8
     AND (pg_catalog.pg_function_is_visible(p.oid)
-        OR pg_catalog.concat(nspname, '.', proname) OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.text[]))
+        OR {QUALIFIED.format(column="proname", names="$2")})
 """
 # On which the client has some right.
-_TABLES: Final = """
+_TABLES: Final = f"""
 SELECT c.oid::pg_catalog.int8 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) relnamespace
 WHERE relname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND relkind OPERATOR(pg_catalog.=) 'r'
     AND (pg_catalog.pg_table_is_visible(c.oid)
-        OR pg_catalog.concat(nspname, '.', relname) OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.text[]))
+        OR {QUALIFIED.format(column="relname", names="$2")})
     AND pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE')
 """
 # The tables that foreign keys make PostgreSQL look at when rows of these are changed.
@@ -118,7 +124,8 @@ async def tables_named(session: SessionContext, words: Words) -> set[int]:
     """The lake tables that have one of these names, in the search path or a schema that is named with it, and on which
     the client has some right.
     """
-    [tables] = await session.backend.run(Statement(_TABLES, _named(words.found, of_tables=True)), sync=session.simple)
+    names = await name_arrays(session, words.found, of_tables=True)
+    [tables] = await session.backend.run(Statement(_TABLES, names), sync=session.simple)
     return set(await lake_relations(session, (int(oid) for (oid,) in tables.rows if oid is not None)))
 
 
@@ -158,7 +165,8 @@ async def words_of(session: SessionContext, texts: Sequence[str]) -> Words:
         are_all = are_all and all(len(text) < LENGTH_MAX for text in texts)
         found = await offloaded(session, sum(map(len, texts)), words_in, texts, settings)
         words |= found
-        [sources] = await run(Statement(_SOURCES, (*_named(found), str(FIRST_USER_OID))), sync=sync)
+        names = await name_arrays(session, found)
+        [sources] = await run(Statement(_SOURCES, (*names, str(FIRST_USER_OID))), sync=sync)
         new = [each for each in sources.rows if int(each[0] or 0) not in known]
         known |= {int(oid or 0) for oid, *_ in new}
         texts = [str(source or b"", "utf-8") for _, source, _ in new]
@@ -200,9 +208,14 @@ async def use_of_functions(session: SessionContext, routed: Routed) -> Use:
     return Use.TABLES if likely and volatile is Use.VOLATILE else volatile
 
 
-def _named(words: Iterable[str], *, of_tables: bool = False) -> tuple[str, str]:
-    names, qualified = names_in(words, of_tables=of_tables)
-    return text_array(names), text_array(qualified)
+async def name_arrays(session: SessionContext, words: Collection[str], *, of_tables: bool = False) -> tuple[str, str]:
+    """The `names_in` these words, as two arrays."""
+
+    def make() -> tuple[str, str]:
+        names, qualified = names_in(words, of_tables=of_tables)
+        return text_array(names), text_array(qualified)
+
+    return await offloaded(session, _WORD_SIZE * len(words), make)
 
 
 def _target(query: Node | None) -> int:
