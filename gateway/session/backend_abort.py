@@ -15,7 +15,8 @@ from gateway.backend.savepoints import FILLED, GUARDED, TRIAL
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-# In which statements fail, from the outermost on: what precedes one in the transaction keeps its locks else.
+# Savepoints in which statements fail, from the outermost on. Until one is undone, the transaction around it keeps its
+# locks.
 _OF_STATEMENTS: Final = (GUARDED, FILLED, TRIAL)
 _FAIL: Final = Statement("SELECT pg_catalog.int4div(1, 0)")
 
@@ -27,9 +28,9 @@ async def fail(backend: Backend) -> None:
 
 async def give_locks_back(session: SessionContext) -> None:
     """In a failed transaction, release all locks of the statement, as PostgreSQL does at once."""
-    undone = False
     for savepoint in _OF_STATEMENTS:
-        undone = undone or await _succeeds(session.backend, *savepoint.undo)
+        if undone := await _succeeds(session.backend, *savepoint.undo):
+            break
     if await session.transaction.deferred.abandon() or undone:
         await fail(session.backend)
 

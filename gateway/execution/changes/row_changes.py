@@ -186,7 +186,7 @@ class Changing:
         `sources` and `mixed` are those of `Replaced`. `by_key` pairs rows by a key, if `sources` does
         not; it decides about the table's own references alone.
         """
-        self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
+        self._note_files(result, version.table)
         if not (result.data_files or result.delete_files):
             return
         session, table, change = self.session, version.table, row_change(result, version)
@@ -221,8 +221,7 @@ class Changing:
         session = self.session
         removed = {each.version.table.oid for each in written if each.result.positions or each.truncates}
         for each in written:
-            paths = each.result.paths(each.version.table.path)
-            self._transaction.written.update(path.lstrip("/") for path in paths)
+            self._note_files(each.result, each.version.table)
         for each in written:
             result, version = each.result, each.version
             session.cursors.note(version.table.oid, result)
@@ -246,6 +245,10 @@ class Changing:
             if change.data_files:
                 self._events.append(partial(self._look_up, table, change, None))
         await self._follow_all()
+
+    def _note_files(self, result: WriteResult, table: Table) -> None:
+        """The transaction removes them at its end unless they are published."""
+        self._transaction.written.update(path.lstrip("/") for path in result.paths(table.path))
 
     async def _follow_all(self) -> None:
         """Like PostgreSQL's queue of triggers: the consequences of an action follow all waiting ones."""
