@@ -176,16 +176,20 @@ class Compaction:
         self, version: TableVersion, old: Sequence[DataFile], new: Sequence[DataFile], settle: Settle | None
     ) -> str | None:
         """Try until the patience ends: other transactions release their locks when they commit. Every so often, wait in
-        line, as they may come one after another."""
+        line, as they may come one after another. The reason returned is that of the last try out of line, as a wait in
+        line does not learn what the others do."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._pace.patience
-        tries = 0
+        tries, reason = 0, None
         while True:
             wait = _MILLISECONDS_IN_LINE.get(tries % _TRIES)
             in_line = None if settle is None or wait is None else InLine(wait, settle)
             why = await self._turn.publish(version.table, old, new, in_line)
-            if why is None or loop.time() >= deadline:
-                return why
+            reason = why if in_line is None else reason
+            if why is None:
+                return None
+            if loop.time() >= deadline:
+                return reason
             if why.endswith("changed") and (settle is None or in_line is not None):
                 return why
             tries += 1
