@@ -5,12 +5,17 @@ Where an element may be NULL, the form is binary: in texts, the client's array_n
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
-
-import pyarrow as pa
+from typing import Final
 
 from catalog.datatypes import INT8
-from gateway.values.binary import binary_array
+
+# One dimension, whether there may be NULLs, the type, the number of elements, and the first subscript
+# (array_recv in PostgreSQL's arrayfuncs.c).
+_HEADER: Final = struct.Struct("!iiIii")
+_ELEMENT: Final = struct.Struct("!iq")
+_NULL: Final = struct.pack("!i", -1)
 
 
 def number_array(numbers: Iterable[int]) -> str:
@@ -20,7 +25,8 @@ def number_array(numbers: Iterable[int]) -> str:
 
 def nullable_bigints(numbers: Sequence[int | None]) -> bytes:
     """An array of bigints, in binary form."""
-    return binary_array(pa.array(numbers, pa.int64()), INT8)
+    elements = [_NULL if number is None else _ELEMENT.pack(_ELEMENT.size - 4, number) for number in numbers]
+    return _HEADER.pack(1, 1, INT8, len(elements), 1) + b"".join(elements)
 
 
 def text_array(texts: Iterable[str]) -> str:

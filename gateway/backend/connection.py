@@ -45,6 +45,7 @@ from gateway.wire.messages.backend import (
     ParameterStatus,
     ReadyForQuery,
     decode_backend,
+    row_values,
 )
 from gateway.wire.messages.copy import CopyData
 from gateway.wire.messages.layout import Message
@@ -66,9 +67,9 @@ _RELAYED_ROWS: Final = (DataRow, CopyData)
 
 _SYNC: Final = frontend.Sync().encode()
 _FLUSH: Final = frontend.Flush().encode()
-# Answers to the gateway's own messages that say nothing.
+# Answers to the gateway's own messages that say nothing, and those that change nothing of the session.
 _SILENT: Final = frozenset({answers.ParseComplete.type, answers.BindComplete.type})
-_PLAIN: Final = _SILENT | {answers.CloseComplete.type}
+_PLAIN: Final = _SILENT | {answers.CloseComplete.type, answers.CommandComplete.type, DataRow.type}
 
 Item = Frame | memoryview
 
@@ -307,7 +308,7 @@ class Backend:
 
         PostgreSQL's last message before it ends the connection is raised as an error.
         """
-        item = await self._item()
+        item = self._plain() or await self._item()
         while isinstance(item, Frame) and item.type == ErrorResponse.type:
             self._names_linger = True
             if not self._is_last_word(item):
@@ -340,8 +341,9 @@ class Backend:
         return self._ready.popleft()
 
     def _plain(self) -> Frame | None:
-        """The next frame, if it was received and says only that a step is done. There are few of them in a row."""
-        if self._ready and isinstance(frame := self._ready[0], Frame) and frame.type in _PLAIN:
+        """The next frame, if it was received and changes nothing of the session, unless other tasks are due."""
+        ready = self._ready and not self._turns.is_over
+        if ready and isinstance(frame := self._ready[0], Frame) and frame.type in _PLAIN:
             self._ready.popleft()
             return frame
         return None
@@ -440,8 +442,11 @@ class Backend:
                 if closed > 0 and closed % CLOSES_AFTER == 0:
                     results.append(Result())
                 continue
-            if frame.type == DataRow.type and len(results) <= count and statements[len(results) - 1].bodies_only:
-                statement = statements[len(results) - 1]
+            if frame.type == DataRow.type:
+                statement = statements[min(len(results), count) - 1]
+                if not statement.bodies_only:
+                    results[-1].rows.append(row_values(frame.data))
+                    continue
                 results[-1].bodies.append(frame.body)
                 size += len(frame.data)
                 if statement.take is not None and size > _PART_BYTES:
@@ -463,8 +468,6 @@ class Backend:
                     results[-1].notices.append(message)
                 case ParameterStatus() | NotificationResponse():
                     self.forward(frame.data)
-                case DataRow(values):
-                    results[-1].rows.append(values)
                 case _:
                     pass
         if error is not None:

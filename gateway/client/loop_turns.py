@@ -22,8 +22,13 @@ class LoopTurns:
         """The connection has waited, and other tasks have run."""
         self._begun = time.monotonic()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether this task may have run for long."""
+        return time.monotonic() - self._begun > _TURN_SECONDS
+
     async def give_way(self) -> None:
         """Let other tasks run, if this one may have run for long. May be cancelled without loss."""
-        if time.monotonic() - self._begun > _TURN_SECONDS:
+        if self.is_over:
             await asyncio.sleep(0)
             self.begin()

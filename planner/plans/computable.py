@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from catalog.datatypes import FIRST_USER_OID
 from planner.tree.builtins import Builtins
-from planner.tree.nodes import parse, walk
+from planner.tree.nodes import parse, remembered, walk
 from planner.tree.references import RUNS_SQL, functions
 from planner.tree.system_attributes import TABLE_OID
 
@@ -59,13 +59,18 @@ def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False,
             return False
         if known.volatility == "v" and known.name not in (_HARMLESS | _LASTING if made_by_users else _HARMLESS):
             return False
-    for node in walk(tree):
-        if node.type == "ROWMARKCLAUSE" and not locked:
-            return False
-        # A copied row has another place and transaction, but the same table.
-        if node.type == "VAR" and node.varattno < 0 and node.varattno != TABLE_OID:
-            return False
-    return True
+    return not _reads_places(tree) and (locked or not _locks_rows(tree))
+
+
+@remembered
+def _locks_rows(tree: Any) -> bool:
+    return any(node.type == "ROWMARKCLAUSE" for node in walk(tree))
+
+
+@remembered
+def _reads_places(tree: Any) -> bool:
+    """Whether it reads what a copied row has not: its place and its transaction. The table is the same."""
+    return any(node.type == "VAR" and node.varattno < 0 and node.varattno != TABLE_OID for node in walk(tree))
 
 
 @lru_cache(maxsize=1000)

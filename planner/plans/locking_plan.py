@@ -64,8 +64,7 @@ def first_strength(tree: Any) -> str | None:
 def subqueries(tree: Any) -> list[Node]:
     """Return the subqueries that lock rows, innermost first; each can be planned and locked before the statement
     around it."""
-    top = single_query(tree)
-    found = [node for node in walk(top) if node.type == "QUERY" and node is not top and node.rowMarks]
+    found = _locking_subqueries(single_query(tree))
     for node in found:
         if any(mark.pushedDown for mark in node.rowMarks):
             raise unsupported("FOR UPDATE or FOR SHARE of a subquery or view")
@@ -74,6 +73,11 @@ def subqueries(tree: Any) -> list[Node]:
                 "FOR UPDATE or FOR SHARE in a subquery that reads other than tables or depends on what is around it"
             )
     return found[::-1]
+
+
+@remembered
+def _locking_subqueries(top: Node) -> list[Node]:
+    return [node for node in walk(top) if node.type == "QUERY" and node is not top and node.rowMarks]
 
 
 def plan_locking(tree: Any, context: Context, *, subquery: bool = False) -> LockingPlan:

@@ -19,7 +19,7 @@ from planner.translate import query
 from planner.translate.correlation.domain import INDEPENDENT
 from planner.translate.expressions import Translator
 from planner.translate.scope import RTE_RELATION, Scope
-from planner.tree.nodes import Node, malformed, text, walk
+from planner.tree.nodes import Node, malformed, remembered, text, walk
 
 # WCOKind of nodes/parsenodes.h.
 _INSERT_CHECK: Final = 1
@@ -88,6 +88,7 @@ def violated(scope: Scope) -> list[Expression]:
     return [exp.alias_(case(*broken, default=integer(0)), VIOLATED, copy=False)]
 
 
+@remembered
 def restricted_tables(tree: Node) -> frozenset[int]:
     """Return the OIDs of tables whose rows policies hide, anywhere in the tree."""
     return frozenset(

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -66,6 +67,7 @@ class Waiting(StrEnum):
     FAIL = "NOWAIT"
 
 
+@lru_cache(maxsize=4096)
 def file_number(path: str) -> int:
     """The unique number of a data file in locks of its rows, made from its path below the table's folder."""
     return int.from_bytes(blake2b(path.encode(), digest_size=8).digest()) >> 1
@@ -225,7 +227,8 @@ async def lock_positions(  # noqa: PLR0917
     """Lock rows of a table that was read as `version`; return those that are locked, or that no other transaction
     could lock. `newest` is asked in the same round trip, if there is one.
     """
-    lockable = lockable_files(session.transaction, version.files, strength)
+    held = [file for file in version.files if file.path in rows]
+    lockable = lockable_files(session.transaction, held, strength)
     places = [(lockable[path], each) for path, each in rows.items() if path in lockable]
     if not places:
         return rows

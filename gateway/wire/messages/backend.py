@@ -15,6 +15,7 @@ from gateway.wire.messages.copy import CopyBothResponse, CopyData, CopyDone, Cop
 from gateway.wire.messages.layout import (
     BYTE,
     ERROR_FIELD,
+    FRAME_HEADER_BYTES,
     INT32,
     INT32_FORM,
     LARGE_LIMIT,
@@ -33,6 +34,7 @@ from gateway.wire.messages.layout import (
     index,
     overflowing,
     until_nul,
+    values_at,
     violation,
 )
 
@@ -174,6 +176,14 @@ class DataRow(Message):
 
     values: tuple[bytes | None, ...]
     layout = (VALUES,)
+
+
+def row_values(frame: bytes) -> tuple[bytes | None, ...]:
+    """The values of a DataRow, of which these are all bytes."""
+    values, end = values_at(frame, FRAME_HEADER_BYTES)
+    if end != len(frame):
+        raise violation("invalid message format", severity="ERROR")
+    return values
 
 
 @dataclass(frozen=True, slots=True)

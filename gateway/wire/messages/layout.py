@@ -24,6 +24,7 @@ UINT16_FORM: Final = struct.Struct("!H")
 INT32_FORM: Final = struct.Struct("!i")
 UINT32_FORM: Final = struct.Struct("!I")
 _HEADER: Final = struct.Struct("!BI")
+FRAME_HEADER_BYTES: Final = _HEADER.size
 _SLICE: Final = 1 << 22
 
 
@@ -188,10 +189,15 @@ UINT32: Final = _integer(UINT32_FORM)
 VALUE: Final = Part(_encode_value, _decode_value)
 
 
-def _decode_values(cursor: Cursor) -> tuple[bytes | None, ...]:
-    """`counted(VALUE)`, in one loop: every row that the gateway itself reads is such a message."""
-    count = cursor.integer(UINT16_FORM)
-    data, place, size = cursor.data, cursor.place, len(cursor.data)
+def values_at(data: bytes | bytearray, place: int) -> tuple[tuple[bytes | None, ...], int]:
+    """`counted(VALUE)` that begins at `place`, and the place behind it. In one loop: every row that the gateway itself
+    reads is such a message.
+    """
+    size = len(data)
+    if place + UINT16_FORM.size > size:
+        raise violation("insufficient data left in message", severity="ERROR")
+    count = UINT16_FORM.unpack_from(data, place)[0]
+    place += UINT16_FORM.size
     view = data if isinstance(data, bytes) else memoryview(data)
     found: list[bytes | None] = []
     for _ in range(count):
@@ -201,8 +207,12 @@ def _decode_values(cursor: Cursor) -> tuple[bytes | None, ...]:
         if length < -1 or place > size:
             raise violation("insufficient data left in message", severity="ERROR")
         found.append(None if length < 0 else bytes(view[start:place]))
-    cursor.place = place
-    return tuple(found)
+    return tuple(found), place
+
+
+def _decode_values(cursor: Cursor) -> tuple[bytes | None, ...]:
+    found, cursor.place = values_at(cursor.data, cursor.place)
+    return found
 
 
 VALUES: Final = Part(counted(VALUE).encode, _decode_values)
