@@ -17,6 +17,7 @@ from gateway.backend.statement_timeout import timed_out
 from gateway.session.buffered_response import HeardTag, HeldRows, without_rows
 from gateway.session.cancel_listener import check
 from gateway.session.repeated_execution import Repetitions
+from gateway.session.response_spool import ResponseSpool
 from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.wire.messages.backend import FieldDescription, RowDescription
 from planner.spark.plan import Parameter
@@ -118,8 +119,13 @@ class StatementPortal(Portal):
         if self._held is not None:
             await self._held.close()
 
-    async def pass_on(self, answers: Collection[bytes]) -> None:
+    async def pass_on(self, answers: Collection[bytes] | ResponseSpool) -> None:
         """Send the backend's answers to the statement. The backend describes rows only in answer to a simple query."""
+        if isinstance(answers, ResponseSpool):
+            if self.binding.raw_query is None:
+                self.announce()
+            await answers.give(self.session.client)
+            return
         if not any(data[0] == RowDescription.type for data in answers):
             self.announce()
         for data in answers:

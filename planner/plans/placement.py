@@ -102,15 +102,15 @@ def kind_of(query: Any, builtins: Builtins, *, past: bool) -> Kind:
         return Kind.POLICIES
     if not is_computable(query, builtins, made_by_users=True):
         return Kind.COPIES_TOLD
-    return Kind.ACTING if _may_act(query, builtins) else Kind.FEW
+    return Kind.ACTING if may_act(query, builtins) else Kind.FEW
 
 
 def acts_in_results_alone(query: Any, builtins: Builtins) -> bool:
     """Whether functions that may act stand in new values and RETURNING alone, and so run for chosen rows only."""
-    return not _may_act((query.jointree, query.rtable, query.cteList), builtins)
+    return not may_act((query.jointree, query.rtable, query.cteList), builtins)
 
 
-def _may_act(tree: Any, builtins: Builtins) -> bool:
+def may_act(tree: Any, builtins: Builtins) -> bool:
     """Whether the tree calls functions of users, or volatile ones."""
     for oid in functions(tree):
         known = builtins.functions.get(oid)

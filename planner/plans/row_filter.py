@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
 
+from catalog.datatypes import INT8, TEXT
 from catalog.errors import SluiceError
 from catalog.model import Table
 from planner.plans.select import rendered
@@ -22,9 +23,11 @@ from planner.spark.plan import Comparison, Context, OutputColumn, SparkQuery
 from planner.spark.relation_output import select
 from planner.translate import from_clause, scan_predicates
 from planner.translate.expressions import Translator
-from planner.translate.scope import RTE_RELATION, ScanBuilder, Scope, Statement
+from planner.translate.scope import ScanBuilder, Scope, Statement
 from planner.tree import query_levels
-from planner.tree.nodes import Node, walk
+from planner.tree.nodes import Node
+from planner.tree.references import table_places
+from storage.plan import FILE_COLUMN, POSITION_COLUMN
 
 # Up to so many keys are looked up one by one.
 _KEYS_MAX: Final = 64
@@ -48,23 +51,34 @@ def needed_rows(query: Node, table_oid: int, context: Context) -> SparkQuery | N
     filtered = _filtered(query, table_oid, context)
     if filtered is None:
         return None
-    statement, source, scan, conditions = filtered
+    scan = filtered.scan
     scan.attnums.update(each.attnum for each in scan.table.columns)
     shown: list[Expression] = [
         exp.alias_(column(scan.alias, f"c{each.attnum}"), f"c{each.attnum}", copy=False) for each in scan.table.columns
     ]
     columns = tuple(OutputColumn(each.name, each.type_oid, each.typmod) for each in scan.table.columns)
-    return SparkQuery(rendered(select(shown, source, and_(*conditions))), statement.finished_scans(), columns)
+    return _query(filtered, shown, columns)
+
+
+def needed_places(query: Node, table_oid: int, context: Context) -> SparkQuery | None:
+    """Return a query of the places, each a file and a position, of the table's rows that the query can need. None if it
+    may need any. Its only scan is of that table."""
+    filtered = _filtered(query, table_oid, context)
+    if filtered is None:
+        return None
+    filtered.scan.needs_position = True
+    shown: list[Expression] = [column(filtered.scan.alias, name) for name in (FILE_COLUMN, POSITION_COLUMN)]
+    columns = (OutputColumn(FILE_COLUMN, TEXT, -1), OutputColumn(POSITION_COLUMN, INT8, -1))
+    return _query(filtered, shown, columns)
+
+
+def _query(filtered: _Filtered, shown: list[Expression], columns: tuple[OutputColumn, ...]) -> SparkQuery:
+    chosen = select(shown, filtered.source, and_(*filtered.conditions))
+    return SparkQuery(rendered(chosen), filtered.statement.finished_scans(), columns)
 
 
 def _filtered(query: Node, table_oid: int, context: Context) -> _Filtered | None:
-    places = [
-        (node, index)
-        for node in walk(query)
-        if node.type == "QUERY"
-        for index, entry in enumerate(node.rtable or (), 1)
-        if entry.rtekind == RTE_RELATION and int(entry.relid) == table_oid
-    ]
+    places = [(node, index) for node, index, oid in table_places(query) if oid == table_oid]
     if len(places) != 1:
         return None
     node, index = places[0]

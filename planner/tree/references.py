@@ -98,6 +98,19 @@ def references(query: Any) -> tuple[int, ...]:
 
 
 @remembered
+def table_places(query: Any) -> tuple[tuple[Node, int, int], ...]:
+    """Return the relations that the levels of a query read or change: the level, the place in its range table, and the
+    OID."""
+    return tuple(
+        (node, index, int(entry.relid))
+        for node in walk(query)
+        if node.type == "QUERY"
+        for index, entry in enumerate(node.rtable or (), 1)
+        if entry.rtekind == _RTE_RELATION
+    )
+
+
+@remembered
 def functions(tree: Any) -> frozenset[int]:
     """Return the OIDs of all functions that the tree calls: directly, through operators, as aggregates or over
     windows."""

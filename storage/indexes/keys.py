@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import UUID
 
 import numpy as np
@@ -47,6 +47,11 @@ class LiveFile:
 
     file: DataFile
     deletes: tuple[DeleteFile, ...] = ()
+
+    @classmethod
+    def of(cls, file: DataFile) -> Self:
+        """The file with its own deletions."""
+        return cls(file, () if file.delete_file is None else (file.delete_file,))
 
 
 @dataclass(frozen=True, slots=True)

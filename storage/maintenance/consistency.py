@@ -32,7 +32,7 @@ def check_constraints(data_path: str, versions: Iterable[TableVersion]) -> list[
 
 def live_files(version: TableVersion) -> list[LiveFile]:
     """Return the version's files with what deletes rows of them."""
-    return [LiveFile(file, () if file.delete_file is None else (file.delete_file,)) for file in version.files]
+    return [LiveFile.of(file) for file in version.files]
 
 
 def _nulls(data_path: str, version: TableVersion) -> Iterator[Finding]:

@@ -18,9 +18,10 @@ from catalog.errors import SluiceError, unsupported
 from catalog.model import Column, Table, TableVersion
 from catalog.store import TableRules
 from gateway.backend.savepoints import TRIAL
+from gateway.execution.changes.portioned_change import change_portions, portions
 from gateway.execution.changes.shadow_execution import Outcome, gone_rows, has_key, paired, rehearse
 from gateway.execution.reading.handed_rows import Placed, not_computed, placed
-from gateway.execution.reading.postgres_query import SMALL_ROWS, Computing, is_small
+from gateway.execution.reading.postgres_query import Computing, is_small
 from gateway.execution.shadow.function_guard import send_statement
 from gateway.execution.shadow.loaded_rows import Loaded, load_all
 from gateway.session.visibility import functions_of_rules, rules
@@ -36,6 +37,7 @@ from storage.spark.write import WriteResult, replace_rows
 if TYPE_CHECKING:
     from gateway.backend.own_statement import Statement
     from gateway.execution.reading.plan_context import Reading
+    from gateway.session.response_spool import ResponseSpool
     from gateway.session.session_context import SessionContext
     from gateway.statement.portal import Binding
 
@@ -45,13 +47,15 @@ _UPDATE: Final = 2  # CmdType of nodes.h
 @dataclass(frozen=True, slots=True)
 class Changed:
     """The outcome of the statement. `assigned` are the columns that an UPDATE sets, None for a DELETE; `sources` are
-    those of `Changing.claim`.
+    those of `Changing.claim`, and `is_noted` says that they were recorded, not found by a key.
     """
 
-    outcome: Outcome
+    answers: Collection[bytes] | ResponseSpool
+    tag: str
     result: WriteResult
     assigned: Collection[int] | None
     sources: pa.Table | None
+    is_noted: bool
 
 
 async def computed_change(  # noqa: PLR0917
@@ -64,20 +68,28 @@ async def computed_change(  # noqa: PLR0917
 ) -> Changed:
     """Execute the statement and write its changes; raises `refusal` if that is impossible."""
     table = version.table
-    if not is_small([version]):
-        refusal.fields.setdefault("H", f"PostgreSQL computes it where the table has no more than {SMALL_ROWS} rows.")
-        raise refusal
     if version != reading.versions[table.oid] and (table.oid in tables_read(query) or functions_of_users(query)):
         raise unsupported(f'changing table "{table.name}" twice in a statement that also reads it in this way')
     kept = await rules(session, table)
     assigned = _assigned(query, kept.generated)
+    functions = functions_of_rules(kept)
+    parts = None
+    if not is_small([version]):
+        parts = await portions(session, query, version, reading, functions, refusal)
     columns, noting = _columns(table, kept), _is_noted(table, assigned)
     send = partial(send_statement, session, binding)
     async with Computing(
         session, query, _beside(reading, table), refusal, table.oid, made_by_users=True, once=True
     ) as computing:
+        if parts is not None:
+
+            async def executed(loaded: Loaded, spool: ResponseSpool) -> Outcome:
+                return await rehearse(session, table, columns, loaded, send, noting=noting, spool=spool)
+
+            made, answers, tag, sources = await change_portions(session, version, parts, computing, executed)
+            return Changed(answers, tag, made, assigned, sources, noting)
         loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
-        async with computing.watched(functions_of_rules(kept)):
+        async with computing.watched(functions):
             outcome = await rehearse(session, table, columns, loaded, send, noting=noting)
     return await _written(session, version, loaded, outcome, assigned)
 
@@ -160,12 +172,12 @@ async def _written(
 ) -> Changed:
     def write() -> tuple[WriteResult, pa.Table | None]:
         replaced = gone_rows(version.table, loaded, outcome.kept)
-        hot_rows = session.transaction.hot_rows.limit
+        hot_rows = session.transaction.hot_rows_max
         result = replace_rows(session.gateway.data_path, version, replaced, [outcome.fresh], hot_rows)
         return result, paired(version.table, loaded, outcome)
 
     result, sources = await asyncio.to_thread(write)
-    return Changed(outcome, result, assigned, sources)
+    return Changed(outcome.answers, outcome.tag, result, assigned, sources, outcome.origins is not None)
 
 
 def _assigned(query: Node, generated: Collection[int]) -> Collection[int] | None:

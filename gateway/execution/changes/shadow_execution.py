@@ -55,6 +55,7 @@ from storage.indexes.keys import keys_of
 
 if TYPE_CHECKING:
     from gateway.execution.changes.row_changes import Changing
+    from gateway.session.response_spool import ResponseSpool
     from gateway.session.session_context import SessionContext
     from storage.spark.write import WriteResult
 
@@ -156,18 +157,20 @@ async def rehearse(  # noqa: PLR0917
     *,
     noting: bool = False,
     statement: Statement | None = None,
+    spool: ResponseSpool | None = None,
 ) -> Outcome:
     """Execute the statement that `send` sends to the backend. An error leaves the savepoints open.
 
     `noting`: record which row replaced which, whatever happens to keys. `limits`: of `begin`. `statement` is the same
-    statement where its answer has no rows; it takes no round trip of its own then.
+    statement where its answer has no rows; it takes no round trip of its own then. With `spool`, that keeps the
+    answers.
     """
     mark = await begin(session, table, columns, loaded, limits, noting=noting)
     answers: list[bytes] = []
     tag, together = "", [] if statement is None or noting else [statement]
     if not together:
         await send()
-        tag = await relay_rows(session, answers)
+        tag = await relay_rows(session, answers if spool is None else spool)
     there = f"xmin::pg_catalog.text OPERATOR(pg_catalog.=) '{mark}'"
     conditions = (made(mark), there, f"{there} AND {LOCKED}")
     reads = [shadow_rows(table, each, placed=noting and not place) for place, each in enumerate(conditions)]
@@ -335,9 +338,10 @@ def paired(table: Table, loaded: Loaded, outcome: Outcome) -> pa.Table | None:
         )
         places = pc.index_in(fresh, before, skip_nulls=True)
     files = pa.array([file.path for file in loaded.files], pa.string())
+    numbers = pa.array(loaded.file_numbers).take(places).cast(pa.int32())
     return pa.table(
         {
-            "file": files.take(pa.array(loaded.file_numbers).take(places)),
+            "file": pa.DictionaryArray.from_arrays(numbers, files),
             "position": pa.array(loaded.positions).take(places),
         }
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from gateway.execution.reading.select import RowSender
 from gateway.execution.shadow.function_guard import without_rows
 from gateway.session.cancel_listener import attending
 from gateway.session.offload import offloaded
+from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import left_by_parts, rules
 from gateway.statement.portal import StatementPortal
 from gateway.wire.messages.backend import CommandComplete
@@ -57,7 +58,7 @@ class _ChangePortal(StatementPortal):
                 if reading is None:
                     continue
                 version = await left_by_parts(session, reading.versions[target])
-                answers: Sequence[bytes] = ()
+                answers: Collection[bytes] | ResponseSpool = ()
                 tag: str | None = None
                 sources: pa.Table | None = None
                 noted: pa.Table | None = None
@@ -74,8 +75,8 @@ class _ChangePortal(StatementPortal):
                         changed = await computed_change(session, query, version, reading, refusal, self.binding)
                 if changed is not None:
                     result, assigned = changed.result, changed.assigned
-                    answers, tag, sources = changed.outcome.answers, changed.outcome.tag, changed.sources
-                    noted = None if changed.outcome.origins is None else sources
+                    answers, tag, sources = changed.answers, changed.tag, changed.sources
+                    noted = sources if changed.is_noted else None
                 if await changing.claim(result, version, strength_of(version.table, assigned), sources=sources):
                     break
             await changing.wrote(result, version, assigned, sources=noted, by_key=sources)
@@ -105,7 +106,7 @@ class DeletePortal(_ChangePortal):
     async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
         assert self.routed.query is not None
         plan = await planned(self.session, reading, plan_delete, self.routed.query)
-        hot_rows = self.session.transaction.hot_rows.limit
+        hot_rows = self.session.transaction.hot_rows_max
         delete = RunnableDelete(runnable(plan.query, reading, {plan.target: version}), version, hot_rows)
         async with attending(self.session):
             return await self.session.gateway.engine.delete(delete, self.session.tag), None
@@ -138,7 +139,7 @@ class UpdatePortal(_ChangePortal):
         referred = any(not set(key.attnums).isdisjoint(plan.assigned) for key in table.keys)
         followed = referred or self.session.cursors.follow(table.oid)
         sources_max = sys.maxsize if followed else ROWS_MAX
-        hot_rows = self.session.transaction.hot_rows.limit
+        hot_rows = self.session.transaction.hot_rows_max
         update = RunnableUpdate(runnable(checked, reading, {plan.target: version}), version, sources_max, hot_rows)
         async with telling_row(self.session, change, plan.query, table, checks, reading), attending(self.session):
             return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned

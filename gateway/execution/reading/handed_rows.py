@@ -133,7 +133,7 @@ def rows_by_keys(
     arrays = _arrays(columns, wanted.values)
     if arrays is None:
         return None
-    live = [LiveFile(file, () if file.delete_file is None else (file.delete_file,)) for file in version.files]
+    live = [LiveFile.of(file) for file in version.files]
     try:
         keys = keys_of(columns, arrays).drop_null().unique()
         found = find(data_path, table, columns, live, keys, bounds_of(columns, columns, arrays))

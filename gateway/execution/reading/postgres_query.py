@@ -150,6 +150,12 @@ def is_small(versions: Sequence[TableVersion]) -> bool:
     return rows <= SMALL_ROWS and sum(file.size_bytes for version in versions for file in version.files) <= _SMALL_BYTES
 
 
+def rows_at_once(version: TableVersion) -> int:
+    """How many rows of a table are as few as those of a small one."""
+    size = sum(file.size_bytes for file in version.files)
+    return max(1, min(SMALL_ROWS, _SMALL_BYTES * version.row_count // max(size, 1)))
+
+
 def _too_much(refusal: SluiceError) -> SluiceError:
     """The refusal, with the limit that would be needed."""
     refusal.fields.setdefault("H", f"PostgreSQL computes it over copies of rows, if {LOAD_LIMIT} allows for so many.")
@@ -347,9 +353,7 @@ class Computing:
             async for batch in self._rows(load):
                 check(self._session)
                 self._copied[table.oid] += batch.num_rows
-                self._left -= batch.nbytes
-                if self._left < 0:
-                    raise _too_much(self._refusal)
+                self.copy(batch.nbytes)
                 if self._may_copy and not runs_checks(columns):
                     await copy_rows(self._session, qualified(table), columns, batch.select(names))
                 else:
@@ -360,6 +364,12 @@ class Computing:
             if error.sqlstate in _PASSED_ON or error is self._refusal:
                 raise
             raise self._refusal from error
+
+    def copy(self, size: int) -> None:
+        """Count bytes of rows that are copied; raise the refusal for more than the limit."""
+        self._left -= size
+        if self._left < 0:
+            raise _too_much(self._refusal)
 
     async def _rows(self, load: Load) -> AsyncIterator[pa.RecordBatch]:
         """All columns in lake form, by name."""

@@ -87,19 +87,22 @@ def load(
 
 def load_all(data_path: str, version: TableVersion) -> Loaded:
     """Every live row of the table. Blocking."""
-    live = [LiveFile(file, () if file.delete_file is None else (file.delete_file,)) for file in version.files]
+    live = [LiveFile.of(file) for file in version.files]
     return load_live(data_path, version.table, live)
 
 
 def load_live(data_path: str, table: Table, live: Sequence[LiveFile]) -> Loaded:
     """Every row of these files that nothing deletes. Blocking."""
-    files, places = LakeFiles(data_path), [np.empty(0, np.int64)]
-    for number, each in enumerate(live):
-        alive = np.ones(each.file.record_count, np.bool_)
-        alive[deleted_of(files, table, each)] = False
-        positions = np.flatnonzero(alive)
-        places.append(places_of(np.full(len(positions), number), positions))
-    return load(data_path, table, [each.file for each in live], np.concatenate(places))
+    places = [live_places(data_path, table, number, each) for number, each in enumerate(live)]
+    return load(data_path, table, [each.file for each in live], np.concatenate([np.empty(0, np.int64), *places]))
+
+
+def live_places(data_path: str, table: Table, number: int, file: LiveFile) -> npt.NDArray[np.int64]:
+    """The places, ascending, of the rows of the file with this number that nothing deletes. Blocking."""
+    alive = np.ones(file.file.record_count, np.bool_)
+    alive[deleted_of(LakeFiles(data_path), table, file)] = False
+    positions = np.flatnonzero(alive)
+    return places_of(np.full(len(positions), number), positions)
 
 
 def row_schema(table: Table) -> pa.Schema:
