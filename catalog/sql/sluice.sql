@@ -64,6 +64,7 @@ CREATE SEQUENCE pg_sluice.staged_id;
 CREATE TABLE pg_sluice.staged (
     staged_id bigint NOT NULL DEFAULT pg_sluice.take_numbers('pg_sluice.staged_id'), relid oid NOT NULL,
     change jsonb NOT NULL);
+CREATE INDEX ON pg_sluice.staged (relid, staged_id);
 
 -- A session that replaces many rows of a table locks its row here against all others (row_locks.sql). That row may
 -- outlive the table: a DROP does not wait for sessions that change its rows.

@@ -27,19 +27,35 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION pg_sluice.stage(change jsonb) RETURNS void
+-- Stage a change. Returns the table's marks before and after it (see `uncommitted`).
+CREATE FUNCTION pg_sluice.stage(change jsonb, OUT mark_before bigint, OUT mark_after bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    former jsonb;
 BEGIN
     PERFORM pg_sluice.authorize('stage');
-    -- Staged files all of whose rows are in another file now.
+    SELECT coalesce(max(s.staged_id), 0) INTO mark_before
+        FROM pg_sluice.staged s WHERE s.relid = (stage.change ->> 'relid')::oid;
+    -- Staged files all of whose rows are in another file now. What was combined into them stays so, where it is staged
+    -- together with deletions.
     IF jsonb_array_length(stage.change -> 'combined') > 0 THEN
-        DELETE FROM pg_sluice.staged s WHERE s.relid = (stage.change ->> 'relid')::oid
-            AND NOT coalesce((s.change ->> 'truncate')::boolean, false)
-            AND jsonb_array_length(s.change -> 'data_files') > 0 AND jsonb_array_length(s.change -> 'delete_files') = 0
-            AND NOT EXISTS (SELECT FROM jsonb_array_elements(s.change -> 'data_files') f
-                            WHERE NOT stage.change -> 'combined' ? (f ->> 'path'));
+        WITH gone AS (
+            DELETE FROM pg_sluice.staged s WHERE s.relid = (stage.change ->> 'relid')::oid
+                AND NOT coalesce((s.change ->> 'truncate')::boolean, false)
+                AND jsonb_array_length(s.change -> 'data_files') > 0
+                AND jsonb_array_length(s.change -> 'delete_files') = 0
+                AND NOT EXISTS (SELECT FROM jsonb_array_elements(s.change -> 'data_files') f
+                                WHERE NOT stage.change -> 'combined' ? (f ->> 'path'))
+            RETURNING s.change -> 'combined' AS combined)
+        SELECT coalesce(jsonb_agg(p), '[]') INTO former
+            FROM gone CROSS JOIN LATERAL jsonb_array_elements(gone.combined) AS c (p);
+        SELECT jsonb_agg(f -> 'path') INTO former
+            FROM pg_sluice.staged s CROSS JOIN LATERAL jsonb_array_elements(s.change -> 'data_files') f
+            WHERE s.relid = (stage.change ->> 'relid')::oid AND former ? (f ->> 'path');
+        stage.change := jsonb_set(stage.change, '{combined}', (stage.change -> 'combined') || coalesce(former, '[]'));
     END IF;
-    INSERT INTO pg_sluice.staged (relid, change) VALUES ((stage.change ->> 'relid')::oid, stage.change);
+    INSERT INTO pg_sluice.staged (relid, change) VALUES ((stage.change ->> 'relid')::oid, stage.change)
+        RETURNING staged_id INTO mark_after;
 END $$;
 
 
@@ -74,26 +90,21 @@ $$;
 
 
 -- The transaction's uncommitted view of these relations: the descriptions of lake tables that it created or altered
--- (NULL for others), and what it has staged (NULL for nothing). The gateway has the hot rows of the files `known`.
-CREATE FUNCTION pg_sluice.uncommitted(relids oid[], known text[])
-RETURNS TABLE (relid bigint, description jsonb, change jsonb)
+-- (NULL for others), and what it has staged (NULL for nothing) with its mark: the highest `staged_id` (0 for none).
+-- Where that is the one that is given for the relation, the gateway has the change, and NULL is returned in its place.
+CREATE FUNCTION pg_sluice.uncommitted(relids oid[], marks bigint[])
+RETURNS TABLE (relid bigint, description jsonb, mark bigint, change jsonb)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_sluice.authorize('uncommitted');
     RETURN QUERY SELECT r.relid::bigint,
         CASE WHEN EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = r.relid)
              THEN (SELECT d.description FROM pg_sluice.describe(ARRAY[r.relid]) d) END,
-        pg_sluice.without_hot_rows(pg_sluice.squashed(r.relid), known)
-        FROM pg_sluice.relation r WHERE r.relid = ANY (relids);
+        m.mark, CASE WHEN m.mark <> k.mark THEN pg_sluice.squashed(r.relid) END
+        FROM unnest(relids, marks) AS k (relid, mark) JOIN pg_sluice.relation r ON r.relid = k.relid
+        CROSS JOIN LATERAL (SELECT coalesce(max(s.staged_id), 0) FROM pg_sluice.staged s
+                            WHERE s.relid = r.relid) AS m (mark);
 END $$;
-
--- The change with "hot_rows": true in place of the hot rows of these files.
-CREATE FUNCTION pg_sluice.without_hot_rows(change jsonb, files text[]) RETURNS jsonb LANGUAGE sql IMMUTABLE
-SET search_path = pg_catalog, pg_temp AS $$
-    SELECT change || jsonb_build_object('data_files', coalesce((
-        SELECT jsonb_agg(CASE WHEN f ->> 'path' = ANY (files) THEN f || '{"hot_rows": true}' ELSE f END ORDER BY place)
-        FROM jsonb_array_elements(change -> 'data_files') WITH ORDINALITY e (f, place)), '[]'))
-$$;
 
 
 -- Before COMMIT. Locks what publish() will lock, and in its order, so that the result stays true until COMMIT. `stale`

@@ -20,7 +20,7 @@ _OID: Final = "$1::bigint::pg_catalog.oid"
 
 # ── the transaction: staging.sql, publish.sql, enlistment.sql, versions.sql ────────────────────────────────
 
-_STAGE: Final = own("SELECT pg_sluice.stage($1::pg_catalog.jsonb)")
+_STAGE: Final = own("SELECT mark_before, mark_after FROM pg_sluice.stage($1::pg_catalog.jsonb)")
 _PREPARE_COMMIT: Final = own("SELECT pg_sluice.prepare_commit($1::pg_catalog.jsonb)")
 _LOCK_CHECKED: Final = own("SELECT pg_sluice.lock_checked($1::pg_catalog.jsonb)")
 _HOLD_SCHEMA: Final = own("SELECT table_id, schema_version FROM pg_sluice.hold_schema($1::pg_catalog.oid[])")
@@ -30,7 +30,7 @@ _CHANGED: Final = own(
     " FROM pg_sluice.changed($1::pg_catalog.oid[], $2::bigint[], $3::bigint[])"
 )
 _UNCOMMITTED: Final = own(
-    "SELECT relid, description, change FROM pg_sluice.uncommitted($1::pg_catalog.oid[], $2::pg_catalog.text[])"
+    "SELECT relid, description, mark, change FROM pg_sluice.uncommitted($1::pg_catalog.oid[], $2::bigint[])"
 )
 
 
@@ -69,9 +69,9 @@ def changed(kept: KeptVersions) -> Statement:
     return Statement(_CHANGED, (number_array(kept.versions), *known), (), _LAST_BINARY)
 
 
-def uncommitted(oids: Iterable[int], known: Iterable[str]) -> Statement:
-    """What the session's own transaction has made of these tables, without the hot rows of the files that are known."""
-    return Statement(_UNCOMMITTED, (number_array(oids), f"{{{','.join(known)}}}"))
+def uncommitted(oids: Iterable[int], marks: Iterable[int]) -> Statement:
+    """What the session's own transaction has made of these tables, without the rows of those with these marks."""
+    return Statement(_UNCOMMITTED, (number_array(oids), number_array(marks)))
 
 
 # ── locks: keys.sql, row_locks.sql, table_locks.sql ────────────────────────────────────────────────────────

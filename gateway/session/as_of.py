@@ -7,7 +7,6 @@ changed since is read only if the statement's result cannot depend on that; othe
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gateway.backend.analysis import Analysis
-    from gateway.backend.connection import Result
     from gateway.session.session_context import SessionContext
+    from gateway.transaction.own_changes import OwnChange
 
 NAME: Final = "sluice.as_of"
 # Defines the setting, so that SHOW works. A role's or the client's own value stays.
@@ -90,7 +89,7 @@ async def check_setting(session: SessionContext, statement: SourceStatement) -> 
 
 
 async def past_versions(
-    session: SessionContext, analysis: Analysis, lake: Sequence[int], understood: str, own: Result | None
+    session: SessionContext, analysis: Analysis, lake: Sequence[int], understood: str, own: Sequence[OwnChange] | None
 ) -> dict[int, TableVersion]:
     """The versions of a statement's tables at the snapshot, without the transaction's own changes.
 
@@ -101,9 +100,9 @@ async def past_versions(
     store = session.gateway.store
     now = {oid: version.table for oid, version in (await store.versions(lake)).items()}
     rows = await store.versions_at(lake, snapshot)
-    for relid, description, _ in () if own is None else own.rows:
-        if relid is not None and description is not None:
-            now[int(relid)] = table_from_description(json.loads(description))
+    for each in own or ():
+        if each.description is not None:
+            now[each.oid] = table_from_description(each.description)
     past = await tables_at(store, lake, snapshot)
     types = await ducklake_types(
         store, ((column.type_oid, column.typmod) for table in now.values() for column in table.columns)

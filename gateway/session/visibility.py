@@ -4,7 +4,6 @@ changes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.session.newest_versions import NewestVersions, newest_of
 from gateway.transaction.enlistment import SchemaChangedError
+from gateway.transaction.own_changes import OwnChange
 from planner.plans.computable import functions_in
 from storage.indexes.keys import LiveFile
 
@@ -41,25 +41,36 @@ async def lake_relations(session: SessionContext, oids: Iterable[int]) -> frozen
 
 def uncommitted(session: SessionContext, oids: Sequence[int]) -> Statement:
     """What to ask the backend for `versions`."""
-    return catalog_calls.uncommitted(oids, session.transaction.hot_rows.known)
+    return catalog_calls.uncommitted(oids, session.transaction.own.marks(oids))
 
 
 async def staged(session: SessionContext, oid: int) -> RowChange:
     """All changes that the transaction has staged for a table, as one."""
     [own] = await session.backend.run(uncommitted(session, [oid]))
-    found = [change for _, _, change in own.rows if change is not None]
-    return session.transaction.hot_rows.of(json.loads(found[0])) if found else RowChange(oid)
+    found = session.transaction.own.read(own.rows)
+    return next((each.rows for each in found if each.rows is not None), RowChange(oid))
+
+
+async def own_change(session: SessionContext, oid: int) -> OwnChange:
+    """What the transaction has made of a table."""
+    transaction = session.transaction
+    if not transaction.open or transaction.fresh:
+        return OwnChange(oid, None, None)
+    if oid not in transaction.own.told:
+        [answer] = await session.backend.run(uncommitted(session, [oid]))
+        return next(iter(transaction.own.read(answer.rows)), OwnChange(oid, None, None))
+    return transaction.own.told[oid]
 
 
 async def versions(
     session: SessionContext,
     oids: Sequence[int],
-    own: Result | None = None,
+    own: Sequence[OwnChange] | None = None,
     *,
     unread: int | None = None,
     newest: NewestVersions | None = None,
 ) -> dict[int, TableVersion]:
-    """The versions of the tables that a statement of the session sees; `own` is the answer to `uncommitted`, if known.
+    """The versions of the tables that a statement of the session sees; `own` are the transaction's changes, if known.
 
     The statement reads no rows of the table `unread`: concurrent changes of it do not matter to SERIALIZABLE.
     """
@@ -76,14 +87,13 @@ async def versions(
     if not transaction.open or transaction.fresh:
         return found
     if own is None:
-        [own] = await session.backend.run(uncommitted(session, oids))
-    for relid, description, change in own.rows:
-        assert relid is not None
-        oid = int(relid)
+        [answer] = await session.backend.run(uncommitted(session, oids))
+        own = transaction.own.read(answer.rows)
+    for oid, description, rows in own:
         if description is not None:
             found[oid] = _described(found.get(oid), description)
-        if change is not None and oid in found:
-            found[oid] = await _with_own(session, found[oid], json.loads(change))
+        if rows is not None and oid in found:
+            found[oid] = await _with_own(session, found[oid], rows)
     return found
 
 
@@ -95,20 +105,20 @@ async def _check_readable(session: SessionContext, tables: Sequence[Table], snap
             raise SchemaChangedError(table.name, made[table.table_id])
 
 
-def _described(version: TableVersion | None, description: bytes) -> TableVersion:
+def _described(version: TableVersion | None, description: Mapping[str, Any]) -> TableVersion:
     """The version with the description that the transaction itself has given the table."""
-    table = table_from_description(json.loads(description))
+    table = table_from_description(description)
     return TableVersion(table, 0, ()) if version is None else replace(version, table=table)
 
 
-async def _with_own(session: SessionContext, version: TableVersion, change: dict[str, Any]) -> TableVersion:
+async def _with_own(session: SessionContext, version: TableVersion, own: RowChange) -> TableVersion:
     """The version with the transaction's own files. If other sessions have deleted rows of the same data files, both
     delete files are merged into one, which is staged in place of the transaction's own.
     """
-    seen, stale = applied(version, session.transaction.hot_rows.of(change))
+    seen, stale = applied(version, own)
     if not stale:
         return seen
-    staged = await session.transaction.merge(version.table, [(file, own, file.delete_file) for file, own in stale])
+    staged = await session.transaction.merge(version.table, [(file, mine, file.delete_file) for file, mine in stale])
     return applied(seen, staged)[0]
 
 
@@ -141,18 +151,12 @@ async def current(
 
     `at` is the snapshot to read in place of the newest.
     """
-    transaction = session.transaction
-    changes: list[RowChange] = []
     store = session.gateway.store
     found = await newest_of(store, [oid], newest) if at is None else await store.versions_at([oid], at)
-    version = found.get(oid)
-    if transaction.open and not transaction.fresh:
-        [own] = await session.backend.run(uncommitted(session, [oid]))
-        for _, description, change in own.rows:
-            if description is not None:
-                version = _described(version, description)
-            if change is not None:
-                changes.append(transaction.hot_rows.of(json.loads(change)))
+    version, own = found.get(oid), await own_change(session, oid)
+    if own.description is not None:
+        version = _described(version, own.description)
+    changes = [] if own.rows is None else [own.rows]
     if version is None:
         raise _dropped()
     if pending is not None:
@@ -207,6 +211,7 @@ class Holding:
 
     oid: int
     newest: NewestVersions | None
+    asks_own: bool
     statements: Sequence[Statement]
 
 
@@ -214,20 +219,25 @@ def holding(session: SessionContext, oid: int) -> Holding:
     """What to execute before rows of the table are made."""
     transaction = session.transaction
     own = [uncommitted(session, [oid])] if transaction.open and not transaction.fresh else []
-    newest = NewestVersions.of(session, [oid])
+    newest = NewestVersions.of(session, [oid], told=bool(own))
     asked = [] if newest is None else [newest.statement]
-    return Holding(oid, newest, (TRIAL.begin, catalog_calls.hold_schema([oid]), *own, *asked))
+    statements = (TRIAL.begin, catalog_calls.hold_schema([oid]), *own, *asked)
+    return Holding(oid, newest, bool(own), statements)
 
 
 async def hold(
     session: SessionContext, held: Holding, answers: Sequence[Result], analysed_at: SchemaMark, now: SchemaMark
 ) -> TableVersion:
     """One table for new rows; the savepoint that began with these answers holds its schema."""
-    oid, own = held.oid, answers[-1]
+    oid, newest = held.oid, held.newest
+    own: list[OwnChange] = []
     try:
-        if held.newest is not None:
-            held.newest.take(answers[-1])
-        found = await versions(session, [oid], own, unread=oid, newest=held.newest)
+        if held.asks_own:
+            own = session.transaction.own.read(answers[-1 if newest is None else -2].rows)
+            session.transaction.own.told = {oid: next(iter(own), OwnChange(oid, None, None))}
+        if newest is not None:
+            newest.take(answers[-1], own)
+        found = await versions(session, [oid], own, unread=oid, newest=newest)
         await use(session, [oid], found, analysed_at, now, {})
     except SchemaChangedError:
         await session.backend.run(*TRIAL.undo)
@@ -276,9 +286,7 @@ def functions_of_rules(kept: TableRules, *, defaults: bool = False) -> frozenset
 
 
 async def _rules(session: SessionContext, table: Table) -> TableRules:
-    if session.transaction.open and not session.transaction.fresh:
-        [own] = await session.backend.run(uncommitted(session, [table.oid]))
-        for _, description, _ in own.rows:
-            if description is not None:
-                return rules_from_description(json.loads(description))
+    own = await own_change(session, table.oid)
+    if own.description is not None:
+        return rules_from_description(own.description)
     return await session.gateway.store.rules(table.oid, table.schema_version)

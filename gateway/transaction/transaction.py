@@ -32,8 +32,8 @@ from gateway.node.unresolved_commit import remove_unresolved
 from gateway.transaction.enlistment import Enlistment
 from gateway.transaction.isolation_level import Isolation, isolation_of, tell_level
 from gateway.transaction.late_triggers import LateTriggers
+from gateway.transaction.own_changes import OwnChanges
 from gateway.transaction.read_only_block import SHOWN, ReadOnlyBlock
-from gateway.transaction.staged_hot_rows import StagedHotRows
 from gateway.transaction.transactional_ddl import DeferredChanges
 from gateway.transaction.unchanged_references import UnchangedReferences
 from gateway.transaction.validation import Validation
@@ -99,7 +99,8 @@ class Transaction:
         # Whether some of the files are large enough for sidecars of indexes.
         self._sizable = False
         self._kept: set[str] | None = None
-        self.hot_rows = StagedHotRows()
+        self.own = OwnChanges()
+        self.hot_rows_max = 0  # as many rows of a statement become hot rows (gateway/session/hot_rows.py)
         self.parts: Parts | None = None  # set while a part of a statement runs
         self.unchanged = UnchangedReferences()
         self._read: set[int] = set()
@@ -238,13 +239,14 @@ class Transaction:
         """Stage changes, for COMMIT to publish; a savepoint or ROLLBACK undoes this."""
         self.fresh = False
         if staged := self._stages(changes):
-            await self._backend.run(*staged)
+            answers = await self._backend.run(*staged)
+            self.own.staged(changes, (each.rows[0] for each in answers[len(answers) - len(changes) :]))
 
     def _stages(self, changes: Sequence[RowChange]) -> list[Statement]:
         self._staged = self._staged or bool(changes)
         files = [file for change in changes for file in change.data_files]
         self._sizable = self._sizable or any(file.record_count >= SIDECAR_ROWS_MIN for file in files)
-        self.hot_rows.note(changes)
+        self.own.staging(changes)
         self._stagings.update(change.relation_oid for change in changes)
         before, self.with_stage = self.with_stage, []
         return [*before, *(catalog_calls.stage(change.to_json()) for change in changes)]
@@ -340,9 +342,7 @@ class Transaction:
     async def _validate(self, looked: Result) -> None:
         """Validate again what has changed."""
         self.fresh = False
-        value = looked.rows[0][0]
-        assert value is not None
-        for oid in json.loads(value):
+        for oid in json.loads(looked.rows[0][0] or b""):
             for validation in self._validations[oid]:
                 await validation.again()
 
@@ -472,8 +472,8 @@ class Transaction:
         kept, self._kept = self._kept, None
         if committed and self._sizable:
             self._gateway.indexing.wake()
-        self._gateway.new_files += self.hot_rows.weight if committed else 0
-        self.hot_rows.clear()
+        self._gateway.new_files += self.own.weight if committed else 0
+        self.own.clear()
         self.implicit = self.fresh = self._staged = self._sizable = False
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot = self.parts = None

@@ -64,6 +64,25 @@ def test_a_column_that_comes_in_between(target: Server, target_schema: str) -> N
         assert sorted(found.fetchall()) == [("new", 40, 40, 60), ("old", 20, 20, 20)]
 
 
+def test_rows_that_were_updated_are_combined_once(target: Server, target_schema: str) -> None:
+    """Their files are staged together with deletions, and are combined at two levels."""
+    name = f"{target_schema}.rows"
+    target.psql("-qc", f"CREATE TABLE {name} (id int PRIMARY KEY, n int)")
+    target.psql("-qc", f"INSERT INTO {name} SELECT g, 0 FROM generate_series(1, 300) g")
+    counted, added = f"SELECT count(*), count(DISTINCT id), sum(n) FROM {name}".encode(), 0
+    with psycopg.connect(target.url) as connection:
+        for number in range(1, 290):
+            connection.execute(f"UPDATE {name} SET id = id + 1000, n = 1 WHERE id = {number}".encode())
+            if number % 17 == 0:  # the tail is combined by the first, what that made by the second
+                for _ in range(2):
+                    added += 1
+                    connection.execute(f"INSERT INTO {name} VALUES ({-added}, 0)".encode())
+        inside = connection.execute(counted).fetchone()
+    assert inside == (300 + added, 300 + added, 289)
+    with psycopg.connect(target.url) as connection:
+        assert connection.execute(counted).fetchone() == inside
+
+
 def test_row_by_row(target: Server, target_schema: str) -> None:
     """Savepoints, deletions of own rows, keys among them, and their order."""
     name = f"{target_schema}.rows"

@@ -48,7 +48,7 @@ async def combine_files(session: SessionContext, version: TableVersion, added: W
     if not files:
         return
     table, path = version.table, session.gateway.data_path
-    async with WriterAside(path, table, min(transaction.hot_rows.limit, _HOT_ROWS_MAX)) as writer:
+    async with WriterAside(path, table, min(transaction.hot_rows_max, _HOT_ROWS_MAX)) as writer:
         await writer.write_made(lambda: _rows(path, table, files))
         result = await writer.finish()
     transaction.written.update(each.lstrip("/") for each in result.paths(table.path))

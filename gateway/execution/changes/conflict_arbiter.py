@@ -86,7 +86,7 @@ async def _wanted(session: SessionContext, table: Table, fresh: pa.Table) -> lis
 async def _computed(session: SessionContext, table: Table, fresh: pa.Table) -> list[_Wanted]:
     """The keys that Spark computes for rows in a file; the new rows are written to one temporarily."""
     path, found = session.gateway.data_path, []
-    hot_rows = session.transaction.hot_rows.limit
+    hot_rows = session.transaction.hot_rows_max
     result = await asyncio.to_thread(replace_rows, path, TableVersion(table, 0, ()), {}, [fresh], hot_rows)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(session.gateway.engine.discard, result, table.path)

@@ -54,7 +54,7 @@ async def carry_out(changing: Changing, consequence: Consequence) -> None:
             raise await still_referenced(session, consequence, version.table)
         data_path = session.gateway.data_path
         with _quoting(consequence, version.table):
-            hot_rows = session.transaction.hot_rows.limit
+            hot_rows = session.transaction.hot_rows_max
             result = await asyncio.to_thread(replace_rows, data_path, version, rows.by_path, new, hot_rows)
             if await changing.claim(result, version, strength_of(version.table, assigned), sources=sources):
                 await changing.wrote(result, version, assigned, sources=sources)

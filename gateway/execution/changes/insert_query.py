@@ -188,7 +188,7 @@ async def insert_rows(
     if plan.sequences:
         return await _numbered(session, table, checked, plan.sequences, reading), plan.returning
     async with telling_row(session, query, plan.query, table, checks, reading), attending(session):
-        insert = RunnableInsert(runnable(checked, reading), table, session.transaction.hot_rows.limit)
+        insert = RunnableInsert(runnable(checked, reading), table, session.transaction.hot_rows_max)
         result = await session.gateway.engine.insert(insert, session.tag)
     return result, plan.returning
 
@@ -197,7 +197,7 @@ async def _numbered(
     session: SessionContext, table: Table, query: SparkQuery, sequences: Sequence[SequenceColumn], reading: Reading
 ) -> WriteResult:
     """Write rows with values of sequences; only PostgreSQL can give these."""
-    async with WriterAside(session.gateway.data_path, table, session.transaction.hot_rows.limit) as writer:
+    async with WriterAside(session.gateway.data_path, table, session.transaction.hot_rows_max) as writer:
         stream = await session.gateway.engine.stream(runnable(query, reading), session.tag)
         batches = attended(session, stream, leaves_window=True)
         async for batch in _numbered_batches(session, table, stream, batches, sequences):

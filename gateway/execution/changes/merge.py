@@ -115,7 +115,7 @@ class MergePortal(StatementPortal):
                 if await asyncio.to_thread(_any_taken, path, version, left, replaced):
                     raise _affected_twice()
                 version = left
-                hot_rows = session.transaction.hot_rows.limit
+                hot_rows = session.transaction.hot_rows_max
                 result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh], hot_rows)
                 sources = await asyncio.to_thread(paired, version.table, loaded, outcome)
                 strength = strength_of(version.table, loaded, outcome)

@@ -123,7 +123,7 @@ class Changing:
             )
         self._transaction.refuse_strict_write(level)
         self._portal.limit_time(int(milliseconds) / 1000 or None)
-        self._transaction.hot_rows.limit = hot_rows.asked(hot)
+        self._transaction.hot_rows_max = hot_rows.asked(hot)
         return self
 
     async def claim(
@@ -309,6 +309,7 @@ class Changing:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._transaction.own.told = {}
         # In any other block, the session makes the transaction fail, and its end removes the files.
         if error is None or isinstance(error, BackendLostError):
             return

@@ -99,7 +99,7 @@ class UpsertPortal(StatementPortal):
                     self._check_parts(version, loaded)
                     replaced = await gone(version.table, loaded, outcome.kept)
                     path = session.gateway.data_path
-                    hot_rows = session.transaction.hot_rows.limit
+                    hot_rows = session.transaction.hot_rows_max
                     result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh], hot_rows)
                     rows = await met(version.table, loaded, outcome) if outcome.locked.num_rows else replaced
                     strength = strength_of(version.table, loaded, outcome)

@@ -141,7 +141,7 @@ class CopyLoad:
         async with WriterAside(
             session.gateway.data_path,
             self._table,
-            session.transaction.hot_rows.limit,
+            session.transaction.hot_rows_max,
             sorts=True,
             order_max=_ORDER_ROWS_MAX,
         ) as writer:

@@ -48,7 +48,7 @@ from gateway.execution.shadow.shadow import (
 )
 from gateway.execution.shadow.trigger_bypass import copying_role, role_again
 from gateway.session.cancel_listener import check
-from gateway.session.visibility import rules, uncommitted, versions
+from gateway.session.visibility import rules, versions
 from gateway.transaction.read_only_block import SET as READ_ONLY
 from storage.parquet.table_rows import live_rows_aside
 
@@ -252,11 +252,8 @@ class FilledShadows:
 
     async def _seen(self, oids: Collection[int]) -> dict[int, TableVersion]:
         session = self._session
-        own = None
-        if session.transaction.open and not session.transaction.fresh:
-            [own] = await session.backend.run(uncommitted(session, list(oids)))
         await session.reading.choose(None)
-        found = await versions(session, list(oids), own)
+        found = await versions(session, list(oids))
         if set(oids) - found.keys():
             raise unsupported("a function that reads a lake table which was made meanwhile")
         return {oid: found[oid] for oid in sorted(oids)}

@@ -150,7 +150,7 @@ async def _write(
     replaced = await gone(table, loaded, taken.kept) if taken.replaces else {}
     if not replaced and not taken.fresh.num_rows:
         return Written(version, WriteResult(), None, updates=False, truncates=taken.truncated)
-    hot_rows = session.transaction.hot_rows.limit
+    hot_rows = session.transaction.hot_rows_max
     result = await asyncio.to_thread(replace_rows, path, version, replaced, [taken.fresh], hot_rows)
     if not replaced:
         return Written(version, result, None, updates=False, truncates=taken.truncated)

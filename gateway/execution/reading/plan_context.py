@@ -124,10 +124,10 @@ async def read(
         statements.append(missing(analysis.demands))
     if session.transaction.open and lake:
         statements.append(lock_tables(lake, ACCESS_SHARE))
-    newest, told = NewestVersions.of(session, lake), len(statements)
+    changed = session.transaction.open and not session.transaction.fresh
+    newest, told = NewestVersions.of(session, lake, told=changed), len(statements)
     if newest is not None:
         statements.append(newest.statement)
-    changed = session.transaction.open and not session.transaction.fresh
     if changed:
         statements.append(uncommitted(session, lake))
     try:
@@ -140,13 +140,13 @@ async def read(
     if explain:
         refuse_missing(results[asked])
     values, timeout, past, placed = await _session_values(session, results[0])
-    own = results[-1] if changed else None
+    own = session.transaction.own.read(results[-1].rows) if changed else None
     if past:
         seen = await as_of.past_versions(session, analysis, lake, past, own)
     else:
         await session.reading.choose(None)
         if newest is not None:
-            newest.take(results[told])
+            newest.take(results[told], own or ())
         seen = await versions(session, lake, own, unread=unread, newest=newest)
         await use(session, lake, seen, analysis.mark, SchemaMark.of(results[0].rows[0][-1]), analysis.views)
     if scans:

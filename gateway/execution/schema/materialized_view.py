@@ -185,7 +185,7 @@ async def _exchange(changing: Changing, version: TableVersion) -> bool:
         key = next(each.attnums for each in table.keys if each.public and not each.deferrable)
         gone = RunnableQuery(lacking(table, key, (FILE_COLUMN, POSITION_COLUMN), "there", "made"), scans)
         new = RunnableQuery(lacking(table, key, [*map(column_name, columns)], "made", "there"), scans)
-        hot_rows = session.transaction.hot_rows.limit
+        hot_rows = session.transaction.hot_rows_max
         async with attending(session):
             deleted = await engine.delete(RunnableDelete(gone, version, hot_rows), session.tag)
         if not await changing.claim(deleted, version, Strength.UPDATE):

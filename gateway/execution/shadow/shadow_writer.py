@@ -27,7 +27,7 @@ class ShadowWriter(WriterAside):
     def __init__(self, session: SessionContext, table: Table) -> None:
         if not table.columns:
             raise unsupported("a row without columns")
-        super().__init__(session.gateway.data_path, table, session.transaction.hot_rows.limit)
+        super().__init__(session.gateway.data_path, table, session.transaction.hot_rows_max)
         self._session = session
         self._table = table
 
