@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from catalog.postgres.embedded import binaries
+from gateway.execution.reading.postgres_query import SMALL_ROWS
 from tests.servers import GatewayProcess, Server
 
 _ROWS = 40_000  # enough for an index to be used
@@ -258,6 +259,39 @@ def test_an_index_finds_only_what_policies_let_through(gateway: Server, large: t
         assert client.execute(asked.encode()).fetchall() == [(_ROWS + 2,)]
         asked = f"SELECT min(id), max(id), count(*) FROM t WHERE id < {_ROWS + 6}"
         assert client.execute(asked.encode()).fetchone() == (_ROWS + 2, _ROWS + 4, 2)
+
+
+def test_changes_by_portions_see_what_policies_let_through(gateway: Server, schema: str) -> None:
+    """Conditions run over no hidden row, neither where Spark finds the rows nor where PostgreSQL changes them."""
+    role, rows = f"eve_{secrets.token_hex(4)}", SMALL_ROWS + 10
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as owner:
+        owner.execute(
+            f"""
+            CREATE ROLE {role} LOGIN; GRANT {role} TO CURRENT_USER WITH INHERIT FALSE, SET TRUE;
+            GRANT USAGE ON SCHEMA {schema} TO PUBLIC;
+            CREATE TABLE t (id integer PRIMARY KEY, n integer, doc jsonb);
+            INSERT INTO t SELECT id, id, '{{}}' FROM generate_series(1, {rows}) id;
+            CREATE POLICY p ON t USING (id > 9); ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+            CREATE VIEW v WITH (security_barrier) AS SELECT * FROM t WHERE id > 9;
+            GRANT ALL ON t, v TO PUBLIC;
+            """.encode()
+        )
+        change = "UPDATE {} SET doc = jsonb_set(doc, '{{{}}}', '1') WHERE 1 / (n - {}) >= 0"
+        for relation, label, before in (
+            ("t", "a", f"SET ROLE {role}"),
+            ("v", "b", f"RESET ROLE; ALTER TABLE t DISABLE ROW LEVEL SECURITY; SET ROLE {role}"),
+        ):
+            owner.execute(before.encode())
+            assert owner.execute(change.format(relation, label, 5).encode()).rowcount == rows - 9
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                owner.execute(change.format(relation, label, 50).encode())
+        owner.execute(f"RESET ROLE; ALTER TABLE t ENABLE ROW LEVEL SECURITY; SET ROLE {role}".encode())
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            owner.execute(f"UPDATE t SET id = id - {rows}, doc = doc || '{{}}' WHERE id = {rows}".encode())
+        owner.execute("RESET ROLE; ALTER TABLE t DISABLE ROW LEVEL SECURITY")
+        found = owner.execute("SELECT count(*), count(doc -> 'a'), count(doc -> 'b'), min(id) FROM t")
+        assert found.fetchone() == (rows, rows - 9, rows - 9, 1)
+        owner.execute(f"DROP VIEW v; DROP TABLE t; DROP ROLE {role}".encode())
 
 
 def test_rows_of_the_past_are_hidden_by_the_policies_of_today(gateway: Server, schema: str) -> None:
