@@ -24,7 +24,7 @@ from catalog.datatypes import (
     is_enumeration,
 )
 from catalog.errors import unsupported
-from planner.functions import casts, registry, session_values, volatile
+from planner.functions import casts, registry, session_values
 from planner.functions.call import Call
 from planner.functions.comparison import comparable
 from planner.spark import constant_folding, numerics
@@ -208,7 +208,7 @@ class Translator:
         self.check_collation(collation)
         if node.fields.get("funcvariadic"):
             raise unsupported(f"the function {signature} with VARIADIC")
-        volatile.check_stable(signature, nodes, self.context.builtins)
+        self.statement.stable_arguments.check(signature, nodes)
         arguments = tuple(self.value(argument) for argument in nodes)
         folded = constant_folding.folded(signature, arguments)
         if folded is not MISSING:

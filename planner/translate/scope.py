@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, unsupported
 from catalog.model import Table
+from planner.functions.volatile import StableArguments
 from planner.spark.builders import Expression, column
 from planner.spark.plan import Comparison, Context, KeyComparison, Scan
 from planner.spark.values import Value
@@ -86,6 +87,7 @@ class Statement:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.types = UserTypes.of(context.tables.values())
+        self.stable_arguments = StableArguments(context.builtins)
         self.scans: list[ScanBuilder] = []
         # A SELECT whose rows are locked (planner.plans.locking_plan), and its limit and offset, which are then applied
         # outside.

@@ -279,10 +279,13 @@ class SparkEngine:
         return await asyncio.get_running_loop().run_in_executor(self._control, look)
 
     async def explain(self, query: RunnableQuery, tag: str) -> str:
-        """Return Spark's physical plan, as text; runs nothing."""
-        return await self._run(
-            tag, query.time_zone, lambda work: str(work.frame(query).queryExecution().executedPlan().toString())
-        )
+        """Return Spark's physical plan, as text; runs nothing. Spark does not end its analysis early: where the task is
+        cancelled, that goes on by itself."""
+
+        def plan(work: Work) -> str:
+            return str(work.frame(query).queryExecution().executedPlan().toString())
+
+        return await self._run(tag, query.time_zone, plan, waits=False)
 
     def describe(self, tag: str, description: str) -> None:
         """Give jobs that run under `tag` from now on a description for Spark's UI; an empty one ends that."""
@@ -328,9 +331,16 @@ class SparkEngine:
         return await self._run(tag, time_zone, work, undo)
 
     async def _run(
-        self, tag: str, time_zone: str, work: Callable[[Work], _T], undo: Callable[[_T], None] | None = None
+        self,
+        tag: str,
+        time_zone: str,
+        work: Callable[[Work], _T],
+        undo: Callable[[_T], None] | None = None,
+        *,
+        waits: bool = True,
     ) -> _T:
-        """Run `work` in a thread. If the awaiting task is cancelled, cancel the statement too and wait for it."""
+        """Run `work` in a thread. If the awaiting task is cancelled, cancel the statement too and, if it `waits`, wait
+        for it."""
         self._check_open()
         statement = Statement(tag, self._descriptions.get(tag, ""))
         loop = asyncio.get_running_loop()
@@ -339,6 +349,9 @@ class SparkEngine:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
             self._cancel_soon(statement)
+            if not waits:
+                done.add_done_callback(lambda late: late.cancelled() or late.exception())  # nobody asks for it
+                raise
             await asyncio.wait([done])
             if undo is not None and done.exception() is None:
                 await loop.run_in_executor(self._control, undo, done.result())

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+
 import pytest
 
+from planner.tree.nodes import Node, walk
 from tests.planner.differential import Laboratory
 
 # `{}` is the operand, and stands once in each: PostgreSQL's own text grows as they nest, too.
@@ -50,3 +54,25 @@ def test_nested_calls(probes: Laboratory, kind: str) -> None:
     assert lengths[2] - lengths[1] < 3 * (lengths[1] - lengths[0]) + 1000
     sql = _sql(kind, 5)
     assert probes.on_spark(sql) == probes.on_postgres(sql)
+
+
+@pytest.mark.parametrize("kind", ["minus", "product", "substring", "padded"])
+def test_a_node_is_looked_at_a_few_times(probes: Laboratory, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not once for each call around it: long chains are planned in threads that all sessions share."""
+    looked = 0
+
+    def counting(tree: object) -> Iterator[Node]:
+        nonlocal looked
+        for node in walk(tree):
+            looked += 1
+            yield node
+
+    for module in list(sys.modules.values()):
+        if module.__name__ != __name__ and getattr(module, "walk", None) is walk:
+            monkeypatch.setattr(module, "walk", counting)
+    counts = []
+    for depth in (25, 50, 100):
+        looked = 0
+        probes.plan(_sql(kind, depth))
+        counts.append(looked)
+    assert counts[2] - counts[1] <= 2.2 * (counts[1] - counts[0])
