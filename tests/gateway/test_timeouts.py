@@ -102,6 +102,19 @@ def test_statement_timeout(timed: tuple[Server, Server], statement: str) -> None
     assert told[1] == told[0] == ("57014", "canceling statement due to statement timeout", False)
 
 
+def test_statement_timeout_while_spark_analyses(timed: tuple[Server, Server]) -> None:
+    """It analyses calls that nest as deep for seconds, and does not stop."""
+    nested = f"{'abs(' * 70}n{')' * 70}"
+    with connected(timed[1], statement_timeout="500") as connection:
+        connection.execute("SET sluice.engine = 'spark'")
+        for word in ("", "EXPLAIN "):
+            told = ended(connection, f"{word}SELECT {nested} FROM timed")
+            assert told == ("57014", "canceling statement due to statement timeout", False)
+            connection.execute("SET statement_timeout = 0")
+            assert connection.execute("SELECT n FROM changed").fetchall() == [(1,)]
+            connection.execute("SET statement_timeout = 500")
+
+
 @pytest.mark.parametrize(
     ("mode", "statement"),
     [

@@ -56,7 +56,7 @@ def test_nested_calls(probes: Laboratory, kind: str) -> None:
     assert probes.on_spark(sql) == probes.on_postgres(sql)
 
 
-@pytest.mark.parametrize("kind", ["minus", "product", "substring", "padded"])
+@pytest.mark.parametrize("kind", ["minus", "substring", "padded"])
 def test_a_node_is_looked_at_a_few_times(probes: Laboratory, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not once for each call around it: long chains are planned in threads that all sessions share."""
     looked = 0

@@ -194,6 +194,7 @@ class ExplainPortal(StatementPortal):
                 return postgres_plan(made, [])
         self._sizes = [column.type_length for column in inner.columns or ()]
         reading = await read(self.session, inner, binding, routed.lake, scans=False)
+        self.limit_time(reading.timeout)
         if routed.route is Route.TEMPORARY:
             await check_target(self.session, query)
             return self._computed(command(query), query, reading, unsupported(CHANGED))
