@@ -262,10 +262,12 @@ def find(  # noqa: PLR0917
     *,
     nulls_distinct: bool = True,
     given: Given | None = None,
+    checked: bool = True,
 ) -> Found:
     """Return the live rows whose key over `columns` is one of `wanted` (distinct, no NULLs).
 
-    `bounds` are necessary conditions on these rows (`bounds_of`).
+    `bounds` are necessary conditions on these rows (`bounds_of`). If they are not `checked`, a few other rows may be
+    among them, and the number of the wanted key is -1 where it is not known: the caller reads the rows anyway.
     """
     files = LakeFiles(data_path)
     kept, _ = prune([each.file for each in live], table, bounds)
@@ -278,20 +280,29 @@ def find(  # noqa: PLR0917
     for number, each in enumerate(chosen):
         deleted: npt.NDArray[np.int64] | None = None  # read when needed
         if are_kept and not is_small(each.file):
-            batches = _places_kept(files, table, each.file, columns, wanted, nulls_distinct=nulls_distinct)
+            may_have = _places_kept(files, table, each.file, columns, wanted, nulls_distinct=nulls_distinct)
+            if not checked and len(may_have):
+                places = may_have[~np.isin(may_have, deleted_of(files, table, each))]
+                positions.append(places)
+                matches.append(np.full(len(places), -1))
+                file_numbers.append(np.full(len(places), number))
+            if not checked or not len(may_have):
+                continue
+            rows = read_positions(data_path, table, each.file, columns, may_have)
+            batches: Iterable[tuple[npt.NDArray[np.int64], pa.RecordBatch]] = [(may_have, rows.to_batches()[0])]
         else:
             batches = _places(files, table, each.file, columns, given)
         for at, keys in _runs(batches, columns, len(wanted), nulls_distinct=nulls_distinct):
             found = pc.index_in(keys, wanted)
-            rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
-            if not len(rows):
+            met = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+            if not len(met):
                 continue
             if deleted is None:
                 deleted = deleted_of(files, table, each)
-            places = at[rows]
+            places = at[met]
             alive = ~np.isin(places, deleted)
             positions.append(places[alive])
-            matches.append(found.take(pa.array(rows[alive])).to_numpy(zero_copy_only=False).astype(np.int64))
+            matches.append(found.take(pa.array(met[alive])).to_numpy(zero_copy_only=False).astype(np.int64))
             file_numbers.append(np.full(int(alive.sum()), number))
     empty = [np.empty(0, np.int64)]
     return Found(
@@ -304,8 +315,8 @@ def find(  # noqa: PLR0917
 
 def _places_kept(
     files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], wanted: pa.Array, *, nulls_distinct: bool
-) -> Iterator[tuple[npt.NDArray[np.int64], pa.RecordBatch]]:
-    """Yield `_places` of only those rows that may have a wanted key."""
+) -> npt.NDArray[np.int64]:
+    """Return the positions, ascending, of the rows that may have a wanted key."""
 
     def read() -> Iterator[tuple[npt.NDArray[np.int64], pa.Array]]:
         for at, batch in _places(files, table, file, columns, None):
@@ -314,10 +325,7 @@ def _places_kept(
     files.confirm([expected(table.path, file)])
     made_of = tuple((each.column_id, each.type_oid, each.typmod, each.initial_default) for each in columns)
     identity = (files.data_path, table.path, file.path, made_of, nulls_distinct)
-    positions = fingerprints_of_file(identity, read).places(wanted)
-    if len(positions):
-        rows = read_positions(files.data_path, table, file, columns, positions)
-        yield positions, rows.to_batches()[0]
+    return fingerprints_of_file(identity, read).places(wanted)
 
 
 def _runs(

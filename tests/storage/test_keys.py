@@ -89,7 +89,7 @@ def test_several_columns_do_not_run_together() -> None:
 
 
 def _live(version: Any) -> list[LiveFile]:
-    return [LiveFile(file, () if file.delete_file is None else (file.delete_file,)) for file in version.files]
+    return [LiveFile.of(file) for file in version.files]
 
 
 @pytest.fixture(params=["small", "large"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog.datatypes import UUID
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -136,13 +137,17 @@ def rows_by_keys(
     live = [LiveFile.of(file) for file in version.files]
     try:
         keys = keys_of(columns, arrays).drop_null().unique()
-        found = find(data_path, table, columns, live, keys, bounds_of(columns, columns, arrays))
+        found = find(data_path, table, columns, live, keys, bounds_of(columns, columns, arrays), checked=False)
     except SluiceError as error:
         if error.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
             raise
         return None
     places = np.sort(places_of(found.file_numbers, found.positions))
-    return load(data_path, table, [each.file for each in found.files], places, needed)
+    if needed is not None:
+        needed = [*needed, *(each for each in columns if each not in needed)]
+    loaded = load(data_path, table, [each.file for each in found.files], places, needed)
+    given = keys_of(columns, [loaded.rows[column.name].combine_chunks() for column in columns])
+    return loaded.chosen(pc.is_in(given, keys))
 
 
 def _arrays(columns: Sequence[Column], values: Sequence[tuple[object, ...]]) -> list[pa.Array] | None:

@@ -44,7 +44,14 @@ class Loaded:
             gone = left_out.get(file.path)
             if gone is not None:
                 stays &= ~((self.file_numbers == number) & np.isin(self.positions, gone))
-        return Loaded(self.files, self.file_numbers[stays], self.positions[stays], self.rows.filter(pa.array(stays)))
+        return self.chosen(pa.array(stays))
+
+    def chosen(self, mask: pa.BooleanArray) -> Loaded:
+        """The rows for which the mask, without NULLs, is true."""
+        if mask.true_count == len(mask):
+            return self
+        chosen = mask.to_numpy(zero_copy_only=False)
+        return Loaded(self.files, self.file_numbers[chosen], self.positions[chosen], self.rows.filter(mask))
 
 
 def nothing_loaded(table: Table) -> Loaded:
