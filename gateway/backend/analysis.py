@@ -27,7 +27,7 @@ from gateway.backend.encoded_statement import CLOSES, encode_statement
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.client.encoding import client_encoding
-from gateway.wire.framing import HEADER_BYTES, Frame
+from gateway.wire.framing import HEADER_BYTES, TREE_MESSAGE, Frame
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import FieldDescription, NoticeResponse, decode_backend
@@ -58,7 +58,6 @@ _OFF: Final = Statement(
 )
 # Characters that take a millisecond to copy.
 _LARGE: Final = 1 << 20
-_TREE: Final = "rewritten parse tree:"
 # The file and routine of PostgreSQL that print a tree. RAISE has others, which no client can choose.
 _PRINTED_BY: Final = ("print.c", "elog_node_display")
 
@@ -247,4 +246,4 @@ def _large_notice(data: bytes) -> NoticeResponse:
 
 def _is_tree(notice: Mapping[str, str]) -> bool:
     """Whether PostgreSQL has printed a rewritten tree, of the statement or, with a context, of a function."""
-    return notice["M"] == _TREE and (notice.get("F"), notice.get("R")) == _PRINTED_BY
+    return notice["M"] == TREE_MESSAGE and (notice.get("F"), notice.get("R")) == _PRINTED_BY

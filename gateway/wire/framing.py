@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple, cast
 
 from catalog.errors import SluiceError, SqlState
-from gateway.wire.messages.backend import BACKEND, Authentication, DataRow
+from gateway.wire.messages.backend import BACKEND, Authentication, DataRow, ErrorResponse, NoticeResponse
 from gateway.wire.messages.copy import CopyData
 from gateway.wire.messages.frontend import FRONTEND, AuthenticationData
 from gateway.wire.messages.layout import LARGE_LIMIT, SASL_LIMIT, Message, violation
@@ -29,6 +29,14 @@ _COMPACT_BYTES: Final = 1 << 16
 # Bytes that take a fraction of a millisecond to copy. Larger frames are not copied on the event loop.
 LARGE_BYTES: Final = 1 << 20
 _HEAD_BYTES: Final = 256
+# Longer errors and notices are cut; so many bytes stay of their beginning, and at least so many of their end.
+TEXT_MAX: Final = 64 << 20
+_TEXT_BEGINNING: Final = 16 << 20
+_TEXT_END: Final = 1 << 20
+_TEXTS: Final = frozenset({ErrorResponse.type, NoticeResponse.type})
+# The message with which PostgreSQL prints a tree (elog_node_display in print.c).
+TREE_MESSAGE: Final = "rewritten parse tree:"
+_TREE_FIELD: Final = f"\0M{TREE_MESSAGE}\0".encode()
 
 FRONTEND_LIMITS: Final[Mapping[int, int]] = {message.type: message.limit for message in FRONTEND.values()}
 BACKEND_LIMITS: Final[Mapping[int, int]] = {
@@ -205,13 +213,16 @@ class RelayScanner:
 
     `passing` are the type bytes of frames that pass, and may be changed between feeds. The order is kept: every byte
     comes out once, in a run or in a frame. Of passing frames, only a header cut in two is held back; so a row of any
-    size streams through.
+    size streams through. Of an error or a notice of more than 64 MB, which a statement of a hundred bytes can raise,
+    only the beginning and the end come out: one session's text must not fill the memory of all. PostgreSQL's trees are
+    left whole.
     """
 
     def __init__(self, passing: Collection[type[Message]] = (DataRow, CopyData)) -> None:
         self.passing = frozenset(message.type for message in passing)
         self._limits = BACKEND_LIMITS
         self._held = bytearray()  # the beginning of a frame to read, or a header cut in two
+        self._seen = 0  # bytes of the frame to read, with those that are left out
         self._skip = 0  # missing bytes of a passing frame
 
     def _completed(self, data: bytes) -> tuple[Frame | None, bytes]:
@@ -222,13 +233,20 @@ class RelayScanner:
         if len(held) < 5 or held[0] in self.passing:
             data = bytes(held) + data
             held.clear()
+            self._seen = 0
             return None, data
         type_byte, length = HEADER.unpack_from(held)
-        needed = length + 1 - len(held)
-        if len(data) < needed:
-            held += data
-            return None, b""
+        needed = length + 1 - max(self._seen, len(held))
+        self._seen = length + 1 - needed + min(needed, len(data))
         held += memoryview(data)[:needed]
+        is_cut = length > TEXT_MAX + 4 and type_byte in _TEXTS and _TREE_FIELD not in held[:_HEAD_BYTES]
+        if is_cut and len(held) > _TEXT_BEGINNING + 2 * _TEXT_END:
+            del held[_TEXT_BEGINNING:-_TEXT_END]
+        if len(data) < needed:
+            return None, b""
+        self._seen = 0
+        if is_cut:
+            HEADER.pack_into(held, 0, type_byte, len(held) - 1)
         self._held = bytearray()
         whole = cast(bytes, held) if len(held) >= LARGE_BYTES else bytes(held)
         return Frame(type_byte, whole), data[needed:]

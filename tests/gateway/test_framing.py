@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import SluiceError
-from gateway.wire.framing import BACKEND_LIMITS, FRONTEND_LIMITS, Frame, FrameReader, RelayScanner
-from gateway.wire.messages.backend import CommandComplete, DataRow, NoticeResponse, ReadyForQuery
+from gateway.wire import framing
+from gateway.wire.framing import BACKEND_LIMITS, FRONTEND_LIMITS, HEADER, Frame, FrameReader, RelayScanner
+from gateway.wire.messages.backend import CommandComplete, DataRow, ErrorResponse, NoticeResponse, ReadyForQuery
 from gateway.wire.messages.copy import CopyData, CopyDone
 from gateway.wire.messages.frontend import Query, SASLResponse, Sync
 from gateway.wire.messages.layout import LARGE_LIMIT, SMALL_LIMIT
@@ -228,6 +229,40 @@ def test_a_large_frame_is_not_copied_with_each_piece() -> None:
     found = [item for _ in range(size // len(piece)) for item in scanner.feed(piece)]
     assert [len(item.data) for item in found if isinstance(item, Frame)] == [size + 5]
     assert time.perf_counter() - begin < 3
+
+
+@pytest.mark.parametrize("kind", [ErrorResponse, NoticeResponse])
+@pytest.mark.parametrize("piece", [1000, 70_000])
+def test_long_texts_of_errors_are_cut(
+    kind: type[ErrorResponse | NoticeResponse], piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their beginning and end stay, and so do all other frames and longer trees."""
+    for name, size in (("TEXT_MAX", 100_000), ("_TEXT_BEGINNING", 10_000), ("_TEXT_END", 2_000)):
+        monkeypatch.setattr(framing, name, size)
+    sizes = []
+    long = kind(
+        (("S", "ERROR"), ("C", "57014"), ("M", "short"), ("W", "begin" + "x" * 900_000 + "end"), ("R", "raise"))
+    )
+    tree = NoticeResponse((("S", "LOG"), ("C", "00000"), ("M", framing.TREE_MESSAGE), ("D", "x" * 900_000)))
+    row = DataRow((b"a" * 300_000,))
+    scanner, frames, rows = RelayScanner(), [], bytearray()
+    data = b"".join(each.encode() for each in (row, long, row, tree, long, row))
+    for place in range(0, len(data), piece):
+        for item in scanner.feed(data[place : place + piece]):
+            if isinstance(item, Frame):
+                frames.append(item)
+            else:
+                rows += item
+        sizes.append(len(scanner._held))
+    assert bytes(rows) == row.encode() * 3
+    assert frames[1].data == tree.encode()
+    for frame in (frames[0], frames[2]):
+        assert HEADER.unpack_from(frame.data) == (kind.type, len(frame.data) - 1)
+        fields = dict(kind.decode(frame.body, strict=False).fields)
+        text = fields.pop("W")
+        assert fields == {"S": "ERROR", "C": "57014", "M": "short", "R": "raise"}
+        assert (text.startswith("beginxxx"), text.endswith("xxxend"), len(text) < 20_000) == (True, True, True)
+    assert max(sizes[: 1 + (len(row.encode()) * 2 + len(long.encode())) // piece]) < 20_000 + piece
 
 
 @pytest.mark.parametrize("piece_bytes", [100_000, 2**20, 2**23])
