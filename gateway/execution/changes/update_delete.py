@@ -79,6 +79,8 @@ class _ChangePortal(StatementPortal):
                     noted = sources if changed.is_noted else None
                 if await changing.claim(result, version, strength_of(version.table, assigned), sources=sources):
                     break
+                if isinstance(answers, ResponseSpool):
+                    answers.close()
             await changing.wrote(result, version, assigned, sources=noted, by_key=sources)
             if tag is not None:
                 await self.pass_on(answers)

@@ -86,8 +86,8 @@ def load(
     file_numbers, positions = places >> _POSITION_BITS, places & ((1 << _POSITION_BITS) - 1)
     columns = table.columns if needed is None else needed
     parts = [
-        read_positions(data_path, table, file, columns, positions[file_numbers == number])
-        for number, file in enumerate(files)
+        read_positions(data_path, table, files[number], columns, positions[file_numbers == number])
+        for number in np.unique(file_numbers)
     ]
     return Loaded(tuple(files), file_numbers, positions, pa.concat_tables([_schema(columns).empty_table(), *parts]))
 
