@@ -7,7 +7,7 @@ from typing import Final
 from planner.plans.computable import functions_of_users
 from planner.plans.placement import acts_in_results_alone, may_act
 from planner.tree.builtins import Builtins
-from planner.tree.nodes import Node
+from planner.tree.nodes import Node, walk
 from planner.tree.query_levels import has_sublink
 from planner.tree.references import functions, table_places
 
@@ -24,6 +24,8 @@ def is_row_wise(query: Node, table_oid: int, builtins: Builtins) -> bool:
     """
     if functions_of_users(query) or len([oid for _, _, oid in table_places(query) if oid == table_oid]) != 1:
         return False
+    if any(node.type == "RANGETBLENTRY" and node.fields.get("tablesample") for node in walk(query)):
+        return False  # each portion would get another sample
     if any(oid in builtins.functions and builtins.signature(oid) == _OF_MESSAGE for oid in functions(query)):
         return False
     return not may_act(query, builtins) or (acts_in_results_alone(query, builtins) and not has_sublink(query))

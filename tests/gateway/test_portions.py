@@ -94,6 +94,7 @@ def test_spark_finds_the_rows_that_postgres_changes(portioned: Server) -> None:
         "UPDATE portioned SET doc = jsonb_set(doc, '{t}', (SELECT to_jsonb(max(n)) FROM portioned))",
         "UPDATE portioned p SET doc = p.doc || q.doc FROM portioned q WHERE p.n = q.n + 1",
         "UPDATE portioned SET doc = doc || jsonb_build_object('v', v) FROM (SELECT random() AS v) s",
+        "UPDATE portioned p SET doc = p.doc || '{}' FROM portioned_child c TABLESAMPLE SYSTEM (50) WHERE c.n > p.n",
     ],
 )
 def test_what_is_the_same_for_all_rows_is_refused_in_portions(portioned: Server, sql: str) -> None:
