@@ -189,7 +189,7 @@ class UpsertPortal(StatementPortal):
         """
         session, binding = self.session, self.binding
         arbiter, modes = "", list[Statement]()
-        if error.sqlstate == SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE:
+        if any(each.deferrable for each in table.keys):  # without an arbiter, PostgreSQL refuses those keys
             # PostgreSQL leaves out rows with equal keys by one key that is not deferrable, and checks the others later.
             key = next((each for each in table.keys if not each.deferrable and not each.exclusion), None)
             if key is None:
