@@ -55,10 +55,10 @@ async def own_change(session: SessionContext, oid: int) -> OwnChange:
     """What the transaction has made of a table."""
     transaction = session.transaction
     if not transaction.open or transaction.fresh:
-        return OwnChange(oid, None, None)
+        return OwnChange(oid)
     if oid not in transaction.own.told:
         [answer] = await session.backend.run(uncommitted(session, [oid]))
-        return next(iter(transaction.own.read(answer.rows)), OwnChange(oid, None, None))
+        return next(iter(transaction.own.read(answer.rows)), OwnChange(oid))
     return transaction.own.told[oid]
 
 
@@ -234,7 +234,7 @@ async def hold(
     try:
         if held.asks_own:
             own = session.transaction.own.read(answers[-1 if newest is None else -2].rows)
-            session.transaction.own.told = {oid: next(iter(own), OwnChange(oid, None, None))}
+            session.transaction.own.told = {oid: next(iter(own), OwnChange(oid))}
         if newest is not None:
             newest.take(answers[-1], own)
         found = await versions(session, [oid], own, unread=oid, newest=newest)

@@ -28,8 +28,8 @@ class OwnChange(NamedTuple):
     """What a transaction has made of a table: a description of it (None: the catalog's), and rows (None: no change)."""
 
     oid: int
-    description: Mapping[str, Any] | None
-    rows: RowChange | None
+    description: Mapping[str, Any] | None = None
+    rows: RowChange | None = None
 
 
 class _Kept(NamedTuple):

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from catalog import datatypes
 from catalog.errors import unsupported
-from catalog.model import Column, DataFile, DeleteFile, Table
+from catalog.model import Column, DataFile, DeleteFile, Table, TableVersion
 from storage.indexes.fingerprints import WANTED_MAX, can_be_kept, fingerprints_of_file
 from storage.indexes.pruning import prune
 from storage.parquet.file_identity import expected
@@ -52,6 +52,11 @@ class LiveFile:
     def of(cls, file: DataFile) -> Self:
         """The file with its own deletions."""
         return cls(file, () if file.delete_file is None else (file.delete_file,))
+
+
+def live_files(version: TableVersion) -> list[LiveFile]:
+    """Return the version's files with what deletes rows of them."""
+    return [LiveFile.of(file) for file in version.files]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 from catalog.constraints import ForeignKey
 from catalog.model import Column, Table, TableVersion
 from storage.finding import Finding
-from storage.indexes.keys import LiveFile, bounds_of, deleted_of, distinct, duplicate, find, key_chunks
+from storage.indexes.keys import LiveFile, bounds_of, deleted_of, distinct, duplicate, find, key_chunks, live_files
 from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
 
@@ -28,11 +28,6 @@ def check_constraints(data_path: str, versions: Iterable[TableVersion]) -> list[
             if foreign_key.public and foreign_key.parent in tables:
                 found += list(_dangling(data_path, tables, foreign_key))
     return found
-
-
-def live_files(version: TableVersion) -> list[LiveFile]:
-    """Return the version's files with what deletes rows of them."""
-    return [LiveFile.of(file) for file in version.files]
 
 
 def _nulls(data_path: str, version: TableVersion) -> Iterator[Finding]:

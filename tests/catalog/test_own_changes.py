@@ -83,13 +83,8 @@ def _random_change(random: Random, oid: int, number: int, known: list[OwnChange]
 @pytest.mark.parametrize("seed", range(4))
 async def test_it_is_what_the_backend_tells(lake: CatalogUnderTest, seed: int) -> None:
     random = Random(seed)
-    oids = []
-    for name in ("one", "two"):
-        await lake.client.execute(f"CREATE TABLE {name} (a integer, b text)")
-        oids.append(await lake.client.fetchval("SELECT $1::pg_catalog.text::pg_catalog.regclass::oid::bigint", name))
-    session = _Session(lake, oids)
+    session, oids = await _begun(lake, "one", "two")
     savepoints: list[str] = []
-    await lake.client.execute("BEGIN")
     for number in range(_STEPS):
         step = random.choice(("stage", "stage", "stage", "savepoint", "back", "unseen"))
         if step == "stage":
@@ -110,11 +105,18 @@ async def test_it_is_what_the_backend_tells(lake: CatalogUnderTest, seed: int) -
     await lake.client.execute("ROLLBACK")
 
 
-async def test_nothing_is_told_twice(lake: CatalogUnderTest) -> None:
-    await lake.client.execute("CREATE TABLE one (a integer)")
-    oid = await lake.client.fetchval("SELECT 'one'::pg_catalog.regclass::oid::bigint")
-    session = _Session(lake, [oid])
+async def _begun(lake: CatalogUnderTest, *names: str) -> tuple[_Session, list[int]]:
+    """A session in a block, and the OIDs of new tables."""
+    oids = []
+    for name in names:
+        await lake.client.execute(f"CREATE TABLE {name} (a integer, b text)")
+        oids.append(await lake.client.fetchval("SELECT $1::pg_catalog.text::pg_catalog.regclass::oid::bigint", name))
     await lake.client.execute("BEGIN")
+    return _Session(lake, oids), oids
+
+
+async def test_nothing_is_told_twice(lake: CatalogUnderTest) -> None:
+    session, [oid] = await _begun(lake, "one")
     assert [each.rows for each in await session.kept()] == [None]
     for number in range(20):
         await session.stage(RowChange(oid, [DataFile(f"{number}.parquet", 3, 100, 50)]))
@@ -126,10 +128,7 @@ async def test_nothing_is_told_twice(lake: CatalogUnderTest) -> None:
 
 
 async def test_large_changes_are_not_kept(lake: CatalogUnderTest) -> None:
-    await lake.client.execute("CREATE TABLE one (a integer)")
-    oid = await lake.client.fetchval("SELECT 'one'::pg_catalog.regclass::oid::bigint")
-    session = _Session(lake, [oid])
-    await lake.client.execute("BEGIN")
+    session, [oid] = await _begun(lake, "one")
     await session.kept()
     for number in range(3):
         await session.stage(RowChange(oid, [DataFile(f"{number}.parquet", 3, 100, 50, hot_rows="x" * 4_000_000)]))

@@ -30,7 +30,7 @@ from storage.spark.write import WriteResult, replace_rows
 
 if TYPE_CHECKING:
     from catalog.errors import SluiceError
-    from catalog.model import TableVersion
+    from catalog.model import Table, TableVersion
     from gateway.execution.reading.plan_context import Reading
     from gateway.session.session_context import SessionContext
     from planner.tree.nodes import Node
@@ -137,27 +137,34 @@ async def change_portions(
     table, path = version.table, session.gateway.data_path
     answers, tag, count = Answers(), "", 0
     replaced: dict[str, list[npt.NDArray[np.int64]]] = {}
-    pairs: list[pa.Table] | None = []
+    pairs: list[pa.Table | None] = []
     try:
         async with WriterAside(path, table, session.transaction.hot_rows_max) as writer:
             async for loaded in parts.loaded():
                 check(session)
-                computing.copy(loaded.rows.nbytes)
+                computing.count_copied(loaded.rows.nbytes)
                 outcome = await rehearse(loaded, answers)
                 tag, _, number = outcome.tag.rpartition(" ")
                 count += int(number)
-                gone = await asyncio.to_thread(gone_rows, table, loaded, outcome.kept)
+                gone, sources = await asyncio.to_thread(_compared, table, loaded, outcome)
                 for name, positions in gone.items():
                     replaced.setdefault(name, []).append(positions)
+                pairs.append(sources)
                 await writer.write_made(outcome.fresh.to_batches)
-                found = await asyncio.to_thread(paired, table, loaded, outcome)
-                pairs = None if pairs is None or found is None else [*pairs, found]
             made = await writer.finish()
         result = await _with_deletions(session, version, made, replaced)
     except BaseException:
         answers.close()
         raise
-    return result, answers, f"{tag} {count}", None if pairs is None else pa.concat_tables(pairs)
+    known = [each for each in pairs if each is not None]
+    return result, answers, f"{tag} {count}", pa.concat_tables(known) if len(known) == len(pairs) else None
+
+
+def _compared(
+    table: Table, loaded: Loaded, outcome: Outcome
+) -> tuple[dict[str, npt.NDArray[np.int64]], pa.Table | None]:
+    """The loaded rows that have changed or gone, and which of them each new one replaced. Blocking."""
+    return gone_rows(table, loaded, outcome.kept), paired(table, loaded, outcome)
 
 
 async def _with_deletions(

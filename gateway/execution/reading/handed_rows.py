@@ -26,7 +26,7 @@ from planner.plans.placement import DECIDED, PLACEMENTS, Engine, Kind, Place, Pl
 from planner.plans.row_filter import WantedKeys, keys_in, wanted_keys
 from planner.plans.stored_scan import StoredScan, stored_scan
 from storage.indexes.fingerprints import can_be_kept
-from storage.indexes.keys import LiveFile, bounds_of, find, keys_of
+from storage.indexes.keys import bounds_of, find, keys_of, live_files
 from storage.parquet.arrow_types import arrow_type
 from storage.parquet.row_conditions import read_columns
 from storage.parquet.small_files import is_small
@@ -134,10 +134,10 @@ def rows_by_keys(
     arrays = _arrays(columns, wanted.values)
     if arrays is None:
         return None
-    live = [LiveFile.of(file) for file in version.files]
     try:
         keys = keys_of(columns, arrays).drop_null().unique()
-        found = find(data_path, table, columns, live, keys, bounds_of(columns, columns, arrays), checked=False)
+        bounds = bounds_of(columns, columns, arrays)
+        found = find(data_path, table, columns, live_files(version), keys, bounds, checked=False)
     except SluiceError as error:
         if error.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
             raise

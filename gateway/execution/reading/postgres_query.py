@@ -353,7 +353,7 @@ class Computing:
             async for batch in self._rows(load):
                 check(self._session)
                 self._copied[table.oid] += batch.num_rows
-                self.copy(batch.nbytes)
+                self.count_copied(batch.nbytes)
                 if self._may_copy and not runs_checks(columns):
                     await copy_rows(self._session, qualified(table), columns, batch.select(names))
                 else:
@@ -365,7 +365,7 @@ class Computing:
                 raise
             raise self._refusal from error
 
-    def copy(self, size: int) -> None:
+    def count_copied(self, size: int) -> None:
         """Count bytes of rows that are copied; raise the refusal for more than the limit."""
         self._left -= size
         if self._left < 0:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.model import Column, DataFile, Table, TableVersion
-from storage.indexes.keys import LiveFile, deleted_of
+from storage.indexes.keys import LiveFile, deleted_of, live_files
 from storage.parquet.arrow_types import arrow_type
 from storage.parquet.file_rows import read_positions
 from storage.parquet.files import LakeFiles
@@ -94,8 +94,7 @@ def load(
 
 def load_all(data_path: str, version: TableVersion) -> Loaded:
     """Every live row of the table. Blocking."""
-    live = [LiveFile.of(file) for file in version.files]
-    return load_live(data_path, version.table, live)
+    return load_live(data_path, version.table, live_files(version))
 
 
 def load_live(data_path: str, table: Table, live: Sequence[LiveFile]) -> Loaded:
