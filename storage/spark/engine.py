@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
-from py4j.protocol import Py4JError, Py4JJavaError
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, DeleteFile, Table
@@ -35,6 +34,7 @@ from storage.spark import write
 from storage.spark.jvm import EngineSettings, SparkJvm
 from storage.spark.result_stream import ResultStream
 from storage.spark.results import ArrowRows
+from storage.spark.running_statements import RunningStatements
 from storage.spark.scan import ScanViews, View
 from storage.spark.shuffled_blocks import Shuffle
 from storage.spark.small_query import SETTINGS, Weight, weight_of
@@ -50,6 +50,7 @@ from storage.spool.unread_rows import UnreadSpace
 __all__ = ["EngineSettings", "SparkEngine"]
 
 _THREADS: Final = 64
+_PLAN: Final = pa.schema([("plan", pa.string())])
 _T = TypeVar("_T")
 _Steps: TypeAlias = Generator[None, None, None]
 
@@ -113,10 +114,9 @@ class SparkEngine:
         self._starting = threading.Lock()
         self._spark: _Spark | None = None
         self._stopped = False
-        self._running: set[Statement] = set()
+        self._running = RunningStatements()
         self._descriptions: dict[str, str] = {}  # by tag
         self._channels: WeakKeyDictionary[Channel, str] = WeakKeyDictionary()  # with the statements' tags
-        self._running_lock = threading.Lock()
 
     @property
     def process_id(self) -> int | None:
@@ -132,10 +132,8 @@ class SparkEngine:
         """End every statement (57P01), then the JVM; return when it is gone."""
         self._stopped = True
         reason = SluiceError(SqlState.ADMIN_SHUTDOWN, "terminating statement due to shutdown of the gateway")
-        with self._running_lock:
-            running = list(self._running)
         loop = asyncio.get_running_loop()
-        for statement in running:
+        for statement in self._running.all():
             await loop.run_in_executor(self._control, statement.stop, reason)
         spark, self._spark = self._spark, None
         if spark is not None:
@@ -164,7 +162,7 @@ class SparkEngine:
         """Read columns of a table without Spark; `schema` is that of `storage.parquet.stored_rows.StoredRows`."""
 
         def produce(statement: Statement, channel: Channel, know: Callable[[pa.Schema], None]) -> _Steps:
-            with self._noted(statement):
+            with self._told(statement):
                 rows = StoredRows(self._data_path, stored)
                 know(rows.schema)
                 for batch in rows:
@@ -186,14 +184,13 @@ class SparkEngine:
         loop = asyncio.get_running_loop()
         known: asyncio.Future[pa.Schema] = loop.create_future()
         done: asyncio.Future[None] = loop.create_future()
-        statement = Statement(tag, self._descriptions.get(tag, ""))
+        statement = await self._begun(tag)
 
         def stop(reason: SluiceError | None = None) -> None:
             self._cancel_soon(statement, reason)
 
         channel = Channel(self.unread, stop)
-        with self._running_lock:
-            self._channels[channel] = tag
+        self._channels[channel] = tag
 
         def steps() -> _Steps:
             try:
@@ -213,7 +210,13 @@ class SparkEngine:
                 turn()  # this only ends it
 
         turns = Turns(steps(), submit, lambda: _tell(loop, _resolve, done, None))
-        statement.stopped = channel.wanted = turns.go_on
+
+        def stopped() -> None:
+            """Spark's analysis does not look for a cancel, and a thread may not be free: answer at once."""
+            _tell(loop, _fail, known, statement.failure)
+            turns.go_on()
+
+        statement.stopped, channel.wanted = stopped, turns.go_on
         turns.go_on()
 
         try:
@@ -279,13 +282,17 @@ class SparkEngine:
         return await asyncio.get_running_loop().run_in_executor(self._control, look)
 
     async def explain(self, query: RunnableQuery, tag: str) -> str:
-        """Return Spark's physical plan, as text; runs nothing. Spark does not end its analysis early: where the task is
-        cancelled, that goes on by itself."""
+        """Return Spark's physical plan, as text; runs nothing."""
 
-        def plan(work: Work) -> str:
-            return str(work.frame(query).queryExecution().executedPlan().toString())
+        def produce(statement: Statement, channel: Channel, know: Callable[[pa.Schema], None]) -> _Steps:
+            with self._working(statement, query.time_zone) as work:
+                plan = str(work.frame(query).queryExecution().executedPlan().toString())
+                know(_PLAN)
+                channel.put(pa.record_batch([[plan]], _PLAN))
+            yield from ()
 
-        return await self._run(tag, query.time_zone, plan, waits=False)
+        async with await self._stream(tag, produce) as lines:
+            return "".join([batch.column(0)[0].as_py() async for batch in lines])
 
     def describe(self, tag: str, description: str) -> None:
         """Give jobs that run under `tag` from now on a description for Spark's UI; an empty one ends that."""
@@ -295,21 +302,20 @@ class SparkEngine:
             self._descriptions.pop(tag, None)
 
     def cancel(self, tag: str) -> None:
-        """Stop the statement running under `tag`: it fails with 57014. Any thread may call it; an unknown tag is no
-        error."""
-        with self._running_lock:
-            found = [statement for statement in self._running if statement.tag == tag]
-            unread = [channel for channel, its in self._channels.items() if its == tag]
-        for statement in found:
+        """Stop the statement running under `tag`: it fails with 57014. An unknown tag is no error."""
+        for statement in self._running.tagged(tag):
             self._cancel_soon(statement)
-        for channel in unread:
+        for channel in [channel for channel, its in self._channels.items() if its == tag]:
             channel.cancel(cancelled())
+
+    async def stopped_ended(self, owner: str) -> None:
+        """Wait until no stopped statement of an owner goes on. A tag is that of its owner, or begins with it and a
+        slash."""
+        await self._running.stopped_ended(owner)
 
     async def rows_read(self, tag: str) -> int:
         """Return how many rows of files the statement running under `tag` has read so far; 0 if there is none."""
-        with self._running_lock:
-            found = [statement for statement in self._running if statement.tag == tag]
-        loop = asyncio.get_running_loop()
+        loop, found = asyncio.get_running_loop(), self._running.tagged(tag)
         return sum([await loop.run_in_executor(self._control, statement.rows_read) for statement in found])
 
     def _check_open(self) -> None:
@@ -318,7 +324,13 @@ class SparkEngine:
 
     def _cancel_soon(self, statement: Statement, reason: SluiceError | None = None) -> None:
         if not self._stopped:
-            self._control.submit(statement.cancel, reason)
+            self._running.stop(statement, reason)
+
+    async def _begun(self, tag: str) -> Statement:
+        """Return a statement that may run: those of its owner that are stopped have ended."""
+        statement = Statement(tag, self._descriptions.get(tag, ""))
+        await self._running.begin(statement)
+        return statement
 
     async def _write(
         self, tag: str, time_zone: str, work: Callable[[Work], WriteResult], table_path: str
@@ -331,31 +343,28 @@ class SparkEngine:
         return await self._run(tag, time_zone, work, undo)
 
     async def _run(
-        self,
-        tag: str,
-        time_zone: str,
-        work: Callable[[Work], _T],
-        undo: Callable[[_T], None] | None = None,
-        *,
-        waits: bool = True,
+        self, tag: str, time_zone: str, work: Callable[[Work], _T], undo: Callable[[_T], None] | None = None
     ) -> _T:
-        """Run `work` in a thread. If the awaiting task is cancelled, cancel the statement too and, if it `waits`, wait
-        for it."""
+        """Run `work` in a thread. If the awaiting task is cancelled, cancel the statement too, and wait for it."""
         self._check_open()
-        statement = Statement(tag, self._descriptions.get(tag, ""))
-        loop = asyncio.get_running_loop()
-        done = loop.run_in_executor(self._workers, self._work, statement, time_zone, work)
+        statement = await self._begun(tag)
+        queued = self._workers.submit(self._work, statement, time_zone, work)
+        statement.stopped = queued.cancel  # which ends it if no thread was free yet
+        done = asyncio.wrap_future(queued)
         try:
-            return await asyncio.shield(done)
+            await asyncio.wait([done])
         except asyncio.CancelledError:
             self._cancel_soon(statement)
-            if not waits:
-                done.add_done_callback(lambda late: late.cancelled() or late.exception())  # nobody asks for it
-                raise
             await asyncio.wait([done])
-            if undo is not None and done.exception() is None:
-                await loop.run_in_executor(self._control, undo, done.result())
+            if done.cancelled():
+                self._running.end(statement)
+            elif undo is not None and done.exception() is None:
+                await asyncio.get_running_loop().run_in_executor(self._control, undo, done.result())
             raise
+        if done.cancelled():
+            self._running.end(statement)
+            statement.check()
+        return done.result()
 
     def _work(self, statement: Statement, time_zone: str, work: Callable[[Work], _T]) -> _T:
         with self._working(statement, time_zone) as given:
@@ -365,21 +374,19 @@ class SparkEngine:
     def _working(self, statement: Statement, time_zone: str) -> Iterator[Work]:
         """Surround a statement's work, and turn its failures into the client's errors."""
         spark: _Spark | None = None
-        with self._noted(statement):
+        with self._told(statement):
             try:
                 spark = self._ready(statement, time_zone)
                 with ExitStack() as held:
                     yield Work(spark, statement, held, time_zone, self._prefetch)
             except Exception as error:
-                if statement.failure is None and spark is not None and _is_over(spark.jvm, error):
+                if statement.failure is None and spark is not None and spark.jvm.is_over(error):
                     raise jvm_died() from error
                 raise
 
     @contextmanager
-    def _noted(self, statement: Statement) -> Iterator[None]:
-        """Note that the statement runs; turn its failures into the client's errors."""
-        with self._running_lock:
-            self._running.add(statement)
+    def _told(self, statement: Statement) -> Iterator[None]:
+        """Turn the statement's failures into the client's errors; note its end."""
         try:
             yield
         except ChannelClosedError:
@@ -390,9 +397,7 @@ class SparkEngine:
                 raise statement.failure from error
             raise from_spark(error) from error
         finally:
-            statement.end()
-            with self._running_lock:
-                self._running.discard(statement)
+            self._running.end(statement)
 
     def _ready(self, statement: Statement, time_zone: str) -> _Spark:
         """Return Spark, with the calling thread bound to the statement. Finding a dead JVM here harms no statement."""
@@ -400,7 +405,7 @@ class SparkEngine:
         try:
             statement.bind(spark.jvm, time_zone)
         except Exception as error:
-            if not _is_over(spark.jvm, error):
+            if not spark.jvm.is_over(error):
                 raise
             spark = self._started()
             statement.bind(spark.jvm, time_zone)
@@ -460,18 +465,6 @@ class Work:
     def rows(self, frame: JavaObject) -> ArrowRows:
         """Return the rows of an analysed query."""
         return ArrowRows(self.jvm, self.statement, frame, self._time_zone, self._prefetch)
-
-
-def _lost_contact(error: Exception) -> bool:
-    """Whether the error may be the JVM's death: it is neither an exception of Java's nor one of Sluice's."""
-    return isinstance(error, (Py4JError, EOFError, ConnectionError)) and not isinstance(error, Py4JJavaError)
-
-
-def _is_over(jvm: SparkJvm, error: Exception) -> bool:
-    """Whether the error comes from the end of the JVM, or of Spark's context in it. Blocking."""
-    if isinstance(error, Py4JJavaError):
-        return jvm.context_ended()
-    return _lost_contact(error) and jvm.died()
 
 
 def _as_they_are(relation: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.conf import SparkConf
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -220,6 +220,12 @@ class SparkJvm:
     def alive(self) -> bool:
         """Whether the process still runs and answers."""
         return not self.lost and self._process.poll() is None
+
+    def is_over(self, error: Exception) -> bool:
+        """Whether an error comes from the end of the process, or of Spark's context in it. Blocking."""
+        if isinstance(error, Py4JJavaError):
+            return self.context_ended()
+        return isinstance(error, (Py4JError, EOFError, ConnectionError)) and self.died()
 
     def died(self) -> bool:
         """Whether a call that failed without an exception of Java's failed because the process is gone.

@@ -22,7 +22,6 @@ from storage.spark.small_query import SETTINGS, WEIGHED, Weight
 _numbers: Final = itertools.count(1)
 _bound = threading.local()
 _pools: Final = itertools.cycle([f"pool-{number}" for number in range(64)])
-_CANCEL_AGAIN_SECONDS: Final = 0.1
 
 
 def _nobody() -> None:
@@ -37,41 +36,33 @@ def cancelled() -> SluiceError:
 class Statement:
     """A running statement. `tag` is the caller's name for it; `group` its Spark job group, unique for ever.
 
-    Spark's UI shows `description` for its jobs. `stopped` is called when it was stopped, perhaps repeatedly: a paused
-    statement has no thread to learn of it.
+    What stands before a slash in the tag names its owner, such as a session. Spark's UI shows `description` for its
+    jobs. `stopped` is called when it was stopped, perhaps repeatedly: a paused statement has no thread to learn of it.
     """
 
     def __init__(self, tag: str, description: str = "") -> None:
         self.tag = tag
+        self.owner = tag.partition("/")[0]
         self.description = f"{tag} {description}".rstrip()
         self.group = f"{tag}/{next(_numbers)}"
-        self.stopped: Callable[[], None] = _nobody
+        self.stopped: Callable[[], object] = _nobody
         self._lock = threading.Lock()
-        self._ended = threading.Event()
         self._failure: SluiceError | None = None
         self._jvm: SparkJvm | None = None
         self._weight: Weight | None = None
 
-    def cancel(self, failure: SluiceError | None = None) -> None:
-        """Stop its jobs, running and future ones; it fails with `failure` (57014 if none is given).
-
-        Blocks until the statement has ended. Any thread but the statement's own may call it, and more than once: the
-        first reason stays. Spark stops future jobs of a cancelled group, but not future map stages, of which adaptive
-        execution makes a job each (DAGScheduler, handleMapStageSubmitted). So the call is repeated until nothing runs.
-        """
-        while not self._ended.is_set():
-            self.stop(failure)
-            self._ended.wait(_CANCEL_AGAIN_SECONDS)
-
     def stop(self, failure: SluiceError | None = None) -> None:
-        """Do as `cancel`, without waiting for the end: the statement fails, and its running jobs are stopped."""
+        """Stop its jobs; it fails with `failure` (57014 if none is given). Does not wait for its end.
+
+        Any thread may call it, and more than once: the first reason stays.
+        """
         with self._lock:
             if self._failure is None:
                 self._failure = failure or cancelled()
             jvm = self._jvm
+        self.stopped()
         if jvm is not None and jvm.alive:
             jvm.context.cancelJobGroupAndFutureJobs(self.group)
-        self.stopped()
 
     def rows_read(self) -> int:
         """Return how many rows its jobs have read of files so far, as far as Spark can say. Blocking."""
@@ -86,10 +77,6 @@ class Statement:
         except (Py4JError, OSError):
             return 0  # a stage that Spark does not count yet, or a JVM that has died unnoticed
         return sum(int(stage.get().inputRecords()) for stage in found if stage.isDefined())
-
-    def end(self) -> None:
-        """Mark the statement as ended."""
-        self._ended.set()
 
     @property
     def failure(self) -> SluiceError | None:

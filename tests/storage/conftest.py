@@ -53,9 +53,9 @@ class Reader:
         async with await self._engine.stream(RunnableQuery(sql, scans, time_zone), tag) as rows:
             return pa.Table.from_batches([batch async for batch in rows], rows.schema)
 
-    async def column(self, sql: str, *scans: BoundScan, time_zone: str = "UTC") -> list[object]:
+    async def column(self, sql: str, *scans: BoundScan, time_zone: str = "UTC", tag: str = "test") -> list[object]:
         """The first column, as Python values."""
-        values: list[object] = (await self.table(sql, *scans, time_zone=time_zone)).column(0).to_pylist()
+        values: list[object] = (await self.table(sql, *scans, time_zone=time_zone, tag=tag)).column(0).to_pylist()
         return values
 
 

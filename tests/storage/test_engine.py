@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -17,8 +18,8 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError
 from catalog.model import TableVersion
-from storage.plan import RunnableQuery
-from storage.spark.engine import EngineSettings, SparkEngine
+from storage.plan import RunnableInsert, RunnableQuery
+from storage.spark.engine import _THREADS, EngineSettings, SparkEngine
 from tests.servers import running
 from tests.storage.conftest import Reader
 from tests.storage.lake import query, scan, table, write
@@ -191,6 +192,74 @@ async def test_a_cancelled_task_stops_its_statement(engine: SparkEngine, reader:
     assert await reader.column("SELECT 1") == [1]
 
 
+# Spark analyses lambdas that nest as deep for seconds, and looks for no cancel meanwhile.
+_NESTED = f"SELECT {'transform(array(' * 200}id{'), v -> v + 1)[0]' * 200} FROM range(2)"
+
+
+def _stopped(engine: SparkEngine) -> int:
+    return sum(statement.failure is not None for statement in engine._running.all())
+
+
+@pytest.mark.parametrize("asked", ["rows", "plan"])
+async def test_a_cancel_is_answered_while_spark_analyses(engine: SparkEngine, reader: Reader, asked: str) -> None:
+    """And what the statement's owner asks next waits, where others do not."""
+    cancelled = reader.table(_NESTED, tag="owner") if asked == "rows" else engine.explain(query(_NESTED), "owner")
+    task = asyncio.ensure_future(cancelled)
+    await asyncio.sleep(0.5)
+    began = time.monotonic()
+    engine.cancel("owner")
+    with pytest.raises(SluiceError, match="canceling statement due to user request"):
+        await task
+    assert time.monotonic() - began < 1
+    assert _stopped(engine) == 1
+    assert await reader.column("SELECT 1", tag="owners") == [1]
+    assert _stopped(engine) == 1, "the machine analyses faster than the test expects"
+    assert await reader.column("SELECT 2", tag="owner/cursor-1") == [2]
+    assert _stopped(engine) == 0
+
+
+async def test_a_statement_that_waits_for_a_stopped_one_is_cancelled(engine: SparkEngine, reader: Reader) -> None:
+    first = asyncio.create_task(reader.table(_NESTED, tag="owner"))
+    await asyncio.sleep(0.5)
+    engine.cancel("owner")
+    with pytest.raises(SluiceError, match="canceling statement"):
+        await first
+    second = asyncio.create_task(reader.table("SELECT 1", tag="owner"))
+    await asyncio.sleep(0.1)
+    assert not second.done()
+    engine.cancel("owner")
+    with pytest.raises(SluiceError, match="canceling statement"):
+        await second
+    await engine.stopped_ended("owner")
+    assert _stopped(engine) == 0
+
+
+async def test_statements_without_a_thread_are_cancelled(engine: SparkEngine, large: TableVersion) -> None:
+    """All threads of the engine are busy; a cancel of what waits for one is answered at once."""
+    free = threading.Event()
+    busy = [engine._workers.submit(free.wait, 60) for _ in range(_THREADS)]
+    try:
+        read = asyncio.create_task(engine.stream(query("SELECT 1"), "read"))
+        insert = RunnableInsert(query("SELECT * FROM t", scan(large)), large.table)
+        written = asyncio.create_task(engine.insert(insert, "written"))
+        await asyncio.sleep(0.1)
+        for tag, task in (("read", read), ("written", written)):
+            engine.cancel(tag)
+            with pytest.raises(SluiceError, match="canceling statement due to user request"):
+                await asyncio.wait_for(task, 5)
+        abandoned = asyncio.create_task(engine.insert(insert, "written"))
+        await asyncio.sleep(0.1)
+        abandoned.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(abandoned, 5)
+    finally:
+        free.set()
+        await asyncio.gather(*map(asyncio.wrap_future, busy))
+    for tag in ("read", "written"):
+        await engine.stopped_ended(tag)
+    assert not engine._running.all()
+
+
 async def test_closing_early_stops_the_jobs(engine: SparkEngine, large: TableVersion) -> None:
     rows_of = await engine.stream(query("SELECT * FROM t CROSS JOIN range(1000)", scan(large)), "early")
     async for batch in rows_of:
@@ -200,7 +269,7 @@ async def test_closing_early_stops_the_jobs(engine: SparkEngine, large: TableVer
     await rows_of.close()
     await rows_of.close()
     assert time.monotonic() - began < 30
-    assert not engine._running
+    assert not engine._running.all()
 
 
 def _resident_bytes() -> int:

@@ -123,7 +123,7 @@ async def _add(
     created, scrolls = declared.rows[0]
     assert created is not None
     reading = await read(session, analysis, binding, routed.lake)
-    tag = f"{session.tag}-cursor-{next(_numbers)}"
+    tag = f"{session.tag}/cursor-{next(_numbers)}"
     locks = strongest(routed.query) is not None
     paths: Sequence[str] = ()
     if locks:
