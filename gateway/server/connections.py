@@ -7,7 +7,6 @@ import logging
 import secrets
 import socket
 import ssl
-from contextlib import AsyncExitStack
 from typing import Final
 
 from catalog.background import end
@@ -100,17 +99,13 @@ class Server:
             task.add_done_callback(self._connections.discard)
 
     async def _connection(self, connection: socket.socket, address: str) -> None:
-        async with AsyncExitStack() as place:
-            await self._answer(Arrival(connection, address, self._tls), address, place)
-
-    async def _answer(self, arrival: Arrival, address: str, place: AsyncExitStack) -> None:
-        """Serve a connection, and close it. What still uses its place is in `place`."""
+        arrival = Arrival(connection, address, self._tls)
         try:
             found = await self._login(arrival, address)
             if found is not None:
                 client, login = found
-                place.enter_context(self._admission.session(may_use_reserved=login.may_use_reserved))
-                await self._serve(client, login, place)
+                with self._admission.session(may_use_reserved=login.may_use_reserved):
+                    await self._serve(client, login)
         except ClientGoneError:
             pass
         except SluiceError as error:
@@ -146,7 +141,7 @@ class Server:
                 raise ClientGoneError from None
             raise
 
-    async def _serve(self, client: Client, login: Login, place: AsyncExitStack) -> None:
+    async def _serve(self, client: Client, login: Login) -> None:
         backend = await Backend.connect(self._gateway.address, login.parameters, login.keys)
         key = backend.process_id, secrets.token_bytes(_CANCEL_KEY_BYTES)
         task = asyncio.current_task()
@@ -155,7 +150,6 @@ class Server:
             session: Session | OtherDatabaseSession
             if login.database == self._gateway.database:
                 session = await self._session(client, backend, login)
-                place.push_async_callback(self._free, session.tag)
             else:
                 session = OtherDatabaseSession(client, backend, self._gateway.database)
             self._gateway.sessions[key] = session
@@ -173,13 +167,6 @@ class Server:
             self._sessions.pop(task, None)
             self._gateway.sessions.pop(key, None)
             backend.close()
-
-    async def _free(self, tag: str) -> None:
-        """Wait until nothing of an ended session goes on: else one client could hold, with one session after another,
-        all threads of the engine. The gateway's own end does not wait."""
-        task = asyncio.current_task()
-        if task is None or not task.cancelling():
-            await self._gateway.engine.stopped_ended(tag)
 
     async def _session(self, client: Client, backend: Backend, login: Login) -> Session:
         number = self._gateway.gateways.number

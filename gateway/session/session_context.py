@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from catalog.errors import SluiceError
 from gateway.backend.connection import Backend, Item
@@ -81,7 +82,7 @@ class SessionContext:
         self.user = user
         self.machine = Machine()
         self.machine.state = State.IDLE
-        self.tag = f"session-{backend.process_id}-{id(self):x}"
+        self.tag = f"{quote(user, safe='')}/session-{backend.process_id}-{id(self):x}"
         self.running = self.tag
         self.cursors = Cursors(self)
         self.timeouts = SessionTimeouts(self)

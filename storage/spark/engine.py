@@ -308,11 +308,6 @@ class SparkEngine:
         for channel in [channel for channel, its in self._channels.items() if its == tag]:
             channel.cancel(cancelled())
 
-    async def stopped_ended(self, owner: str) -> None:
-        """Wait until no stopped statement of an owner goes on. A tag is that of its owner, or begins with it and a
-        slash."""
-        await self._running.stopped_ended(owner)
-
     async def rows_read(self, tag: str) -> int:
         """Return how many rows of files the statement running under `tag` has read so far; 0 if there is none."""
         loop, found = asyncio.get_running_loop(), self._running.tagged(tag)
@@ -327,7 +322,7 @@ class SparkEngine:
             self._running.stop(statement, reason)
 
     async def _begun(self, tag: str) -> Statement:
-        """Return a statement that may run: those of its owner that are stopped have ended."""
+        """Return a statement that may run, perhaps after stopped ones have ended."""
         statement = Statement(tag, self._descriptions.get(tag, ""))
         await self._running.begin(statement)
         return statement

@@ -20,6 +20,8 @@ from storage.spark.statement import Statement
 _LOG: Final = logging.getLogger(__name__)
 _STOP_AGAIN_SECONDS: Final = 0.1
 _LOOK_AGAIN_SECONDS: Final = 0.02
+# A session has one stopped statement that goes on at most, and a role as many as this: the engine has few threads.
+_OF_ROLE_MAX: Final = 8
 
 
 class RunningStatements:
@@ -33,28 +35,26 @@ class RunningStatements:
         self._ending = False  # whether the thread runs
 
     async def begin(self, statement: Statement) -> None:
-        """Add a statement, and wait for the stopped ones of its owner: an owner has one that goes on unasked at most.
+        """Add a statement, and wait while its session, or its role, may not begin one.
 
         Raises the statement's failure if it is stopped meanwhile.
         """
         with self._lock:
             self._running.add(statement)
         try:
-            await self.stopped_ended(statement.owner, statement)
+            while statement.failure is None and self._must_wait(statement):  # noqa: ASYNC110  threads end them
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             statement.check()
         except BaseException:
             self.end(statement)
             raise
 
-    async def stopped_ended(self, owner: str, waiting: Statement | None = None) -> None:
-        """Wait until no stopped statement of the owner goes on, or the `waiting` one is stopped."""
-        while (waiting is None or waiting.failure is None) and self._goes_on(owner, waiting):  # noqa: ASYNC110  threads end them
-            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-
-    def _goes_on(self, owner: str, waiting: Statement | None) -> bool:
+    def _must_wait(self, statement: Statement) -> bool:
         with self._lock:
-            stopped = [statement for statement in self._stopped if statement.owner == owner]
-        return any(statement is not waiting for statement in stopped)
+            going_on = [stopped for stopped in self._stopped if stopped is not statement]
+        if any(stopped.session == statement.session for stopped in going_on):
+            return True
+        return sum(stopped.role == statement.role for stopped in going_on) >= _OF_ROLE_MAX
 
     def end(self, statement: Statement) -> None:
         """Remove a statement that has ended."""

@@ -36,13 +36,15 @@ def cancelled() -> SluiceError:
 class Statement:
     """A running statement. `tag` is the caller's name for it; `group` its Spark job group, unique for ever.
 
-    What stands before a slash in the tag names its owner, such as a session. Spark's UI shows `description` for its
-    jobs. `stopped` is called when it was stopped, perhaps repeatedly: a paused statement has no thread to learn of it.
+    A tag is "role/session" or "role/session/cursor", or one word for work of the gateway's own. Spark's UI shows
+    `description` for its jobs. `stopped` is called when it was stopped, perhaps repeatedly: a paused statement has no
+    thread to learn of it.
     """
 
     def __init__(self, tag: str, description: str = "") -> None:
         self.tag = tag
-        self.owner = tag.partition("/")[0]
+        self.role = tag.partition("/")[0]
+        self.session = "/".join(tag.split("/", 2)[:2])
         self.description = f"{tag} {description}".rstrip()
         self.group = f"{tag}/{next(_numbers)}"
         self.stopped: Callable[[], object] = _nobody

@@ -193,45 +193,70 @@ async def test_a_cancelled_task_stops_its_statement(engine: SparkEngine, reader:
 
 
 # Spark analyses lambdas that nest as deep for seconds, and looks for no cancel meanwhile.
-_NESTED = f"SELECT {'transform(array(' * 200}id{'), v -> v + 1)[0]' * 200} FROM range(2)"
+def _nested(times: int) -> str:
+    return f"SELECT {'transform(array(' * times}id{'), v -> v + 1)[0]' * times} FROM range(2)"
+
+
+_NESTED = _nested(200)
 
 
 def _stopped(engine: SparkEngine) -> int:
     return sum(statement.failure is not None for statement in engine._running.all())
 
 
+async def _until_stopped_end(engine: SparkEngine) -> None:
+    while _stopped(engine):  # noqa: ASYNC110  threads end them
+        await asyncio.sleep(0.05)
+
+
 @pytest.mark.parametrize("asked", ["rows", "plan"])
 async def test_a_cancel_is_answered_while_spark_analyses(engine: SparkEngine, reader: Reader, asked: str) -> None:
-    """And what the statement's owner asks next waits, where others do not."""
-    cancelled = reader.table(_NESTED, tag="owner") if asked == "rows" else engine.explain(query(_NESTED), "owner")
-    task = asyncio.ensure_future(cancelled)
+    """And what the session asks next waits, where others do not."""
+    tag = "role/session"
+    task = asyncio.ensure_future(
+        reader.table(_NESTED, tag=tag) if asked == "rows" else engine.explain(query(_NESTED), tag)
+    )
     await asyncio.sleep(0.5)
     began = time.monotonic()
-    engine.cancel("owner")
+    engine.cancel(tag)
     with pytest.raises(SluiceError, match="canceling statement due to user request"):
         await task
     assert time.monotonic() - began < 1
     assert _stopped(engine) == 1
-    assert await reader.column("SELECT 1", tag="owners") == [1]
+    assert await reader.column("SELECT 1", tag="role/another session") == [1]
     assert _stopped(engine) == 1, "the machine analyses faster than the test expects"
-    assert await reader.column("SELECT 2", tag="owner/cursor-1") == [2]
+    assert await reader.column("SELECT 2", tag="role/session/cursor") == [2]
     assert _stopped(engine) == 0
+
+
+async def test_a_role_has_few_stopped_statements(engine: SparkEngine, reader: Reader) -> None:
+    for number in range(8):
+        task = asyncio.ensure_future(reader.table(_nested(150), tag=f"role/{number}"))
+        await asyncio.sleep(0.1)
+        engine.cancel(f"role/{number}")
+        with pytest.raises(SluiceError, match="canceling statement due to user request"):
+            await task
+    assert _stopped(engine) == 8, "the machine analyses faster than the test expects"
+    assert await reader.column("SELECT 1", tag="another role/1") == [1]
+    assert _stopped(engine) == 8
+    assert await reader.column("SELECT 1", tag="role/9") == [1]
+    assert _stopped(engine) < 8
+    await _until_stopped_end(engine)
 
 
 async def test_a_statement_that_waits_for_a_stopped_one_is_cancelled(engine: SparkEngine, reader: Reader) -> None:
-    first = asyncio.create_task(reader.table(_NESTED, tag="owner"))
+    first = asyncio.create_task(reader.table(_NESTED, tag="role/session"))
     await asyncio.sleep(0.5)
-    engine.cancel("owner")
+    engine.cancel("role/session")
     with pytest.raises(SluiceError, match="canceling statement"):
         await first
-    second = asyncio.create_task(reader.table("SELECT 1", tag="owner"))
+    second = asyncio.create_task(reader.table("SELECT 1", tag="role/session"))
     await asyncio.sleep(0.1)
     assert not second.done()
-    engine.cancel("owner")
+    engine.cancel("role/session")
     with pytest.raises(SluiceError, match="canceling statement"):
         await second
-    await engine.stopped_ended("owner")
-    assert _stopped(engine) == 0
+    await _until_stopped_end(engine)
 
 
 async def test_statements_without_a_thread_are_cancelled(engine: SparkEngine, large: TableVersion) -> None:
@@ -255,8 +280,7 @@ async def test_statements_without_a_thread_are_cancelled(engine: SparkEngine, la
     finally:
         free.set()
         await asyncio.gather(*map(asyncio.wrap_future, busy))
-    for tag in ("read", "written"):
-        await engine.stopped_ended(tag)
+    await _until_stopped_end(engine)
     assert not engine._running.all()
 
 
