@@ -56,7 +56,7 @@ from planner.tree.references import common_names
 
 # Makes a struct of aliased expressions.
 _Packing = Callable[[list[Expression]], Expression]
-_UPDATE, _INSERT, _DELETE = 2, 3, 4  # CmdType of nodes.h
+CHANGED, _INSERT, DELETED = 2, 3, 4  # CmdType of nodes.h
 _REGCLASS: Final = 2205
 RETURNED_ROWS: Final = "rows"
 CURRENT_OF: Final = "CURRENTOFEXPR"
@@ -135,7 +135,7 @@ def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> Upda
     Generated columns are computed if they depend on what is set, as by ExecInitGenerated in PostgreSQL's
     nodeModifyTable.c; those of `anew` (attnums) in any case.
     """
-    node = _change(tree, _UPDATE)
+    node = _change(tree, CHANGED)
     statement = Statement(context)
     scope = Scope(statement, node, None)
     table = _table(scope)
@@ -168,7 +168,7 @@ def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> Upda
 
 def plan_delete(tree: Any, context: Context) -> DeletePlan:
     """Return the plan of a DELETE, with USING or without."""
-    node = _change(tree, _DELETE)
+    node = _change(tree, DELETED)
     statement = Statement(context)
     scope = Scope(statement, node, None)
     table = _table(scope)

@@ -74,6 +74,12 @@ def counted_plan(table: Table, rows: int) -> Plan:
     return _top("Gateway", Route.SELECT) | {"Plans": [shown]}
 
 
+def constants_plan(route: Route, table: Table, rows: int) -> Plan:
+    """Return the gateway's part where it sets constants in rows, or deletes them; it looks at so many."""
+    shown = _scan("Lake Rows", table) | {"Rows Found": rows} | estimates.of_scan(Scanned(table, rows))
+    return _top("Gateway", route) | {"Plans": [shown]}
+
+
 def discreet(query: SparkQuery) -> SparkQuery:
     """Return the query as shown: if policies hide rows, the effect of conditions would reveal them."""
     scans = (replace(scan, predicate=(), keys=(), implied=()) if scan.restricted else scan for scan in query.scans)

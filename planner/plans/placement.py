@@ -2,10 +2,10 @@
 import.
 
 Where a query only reads columns (`planner.plans.stored_scan`), nothing is computed: the gateway takes them from the
-files. PostgreSQL computes queries that need few rows, over copies of them in the shadows: with its own meaning, and in
-less time than Spark needs to begin. Spark computes queries that need many. A query that may not be computed over
-copies, or not twice, goes to Spark first. If Spark refuses, PostgreSQL takes it if possible
-(`planner.plans.computable`).
+files. Nor is it where a change sets constants in few rows (`planner.plans.constant_change`). PostgreSQL computes
+queries that need few rows, over copies of them in the shadows: with its own meaning, and in less time than Spark needs
+to begin. Spark computes queries that need many. A query that may not be computed over copies, or not twice, goes to
+Spark first. If Spark refuses, PostgreSQL takes it if possible (`planner.plans.computable`).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Kind(Enum):
     FEW = "few rows"
     MANY = "many rows"
     STORED = "columns as files store them"
+    CONSTANTS = "constants for few rows"
     ACTING = "functions that may do more than compute"
     PAST = "rows as of an earlier moment"
     FOLLOWED = "a change after which each row is followed without a key"
@@ -60,6 +61,7 @@ PLACEMENTS: Final[dict[tuple[Engine, Kind], Placement]] = {
     (Engine.AUTO, Kind.FEW): Placement(Place.POSTGRES, "few rows"),
     (Engine.AUTO, Kind.MANY): Placement(Place.SPARK, "more rows than sluice.small_rows, or large ones"),
     (Engine.AUTO, Kind.STORED): Placement(Place.GATEWAY, Kind.STORED.value),
+    (Engine.AUTO, Kind.CONSTANTS): Placement(Place.GATEWAY, Kind.CONSTANTS.value),
     (Engine.AUTO, Kind.ACTING): Placement(Place.SPARK, Kind.ACTING.value),
     (Engine.AUTO, Kind.COPIES_TOLD): Placement(Place.SPARK, Kind.COPIES_TOLD.value),
     (Engine.AUTO, Kind.PAST): Placement(Place.SPARK, Kind.PAST.value),
@@ -68,6 +70,7 @@ PLACEMENTS: Final[dict[tuple[Engine, Kind], Placement]] = {
     (Engine.POSTGRES, Kind.FEW): Placement(Place.POSTGRES, "sluice.engine"),
     (Engine.POSTGRES, Kind.MANY): Placement(Place.POSTGRES, "sluice.engine"),
     (Engine.POSTGRES, Kind.STORED): Placement(Place.POSTGRES, "sluice.engine"),
+    (Engine.POSTGRES, Kind.CONSTANTS): Placement(Place.POSTGRES, "sluice.engine"),
     (Engine.POSTGRES, Kind.ACTING): Placement(Place.SPARK, Kind.ACTING.value),
     (Engine.POSTGRES, Kind.COPIES_TOLD): Placement(Place.SPARK, Kind.COPIES_TOLD.value),
     (Engine.POSTGRES, Kind.PAST): Placement(Place.SPARK, Kind.PAST.value),
@@ -76,6 +79,7 @@ PLACEMENTS: Final[dict[tuple[Engine, Kind], Placement]] = {
     (Engine.SPARK, Kind.FEW): Placement(Place.SPARK, "sluice.engine"),
     (Engine.SPARK, Kind.MANY): Placement(Place.SPARK, "sluice.engine"),
     (Engine.SPARK, Kind.STORED): Placement(Place.SPARK, "sluice.engine"),
+    (Engine.SPARK, Kind.CONSTANTS): Placement(Place.SPARK, "sluice.engine"),
     (Engine.SPARK, Kind.ACTING): Placement(Place.SPARK, "sluice.engine"),
     (Engine.SPARK, Kind.COPIES_TOLD): Placement(Place.SPARK, "sluice.engine"),
     (Engine.SPARK, Kind.PAST): Placement(Place.SPARK, "sluice.engine"),

@@ -34,7 +34,7 @@ _OF_SOME_ROWS: Final = ("aggfilter", "aggdistinct", "aggorder")
 COUNT_OF_ROWS: Final = 2803
 COUNT_OF_VALUES: Final = 2147
 # What an entry of FROM must not have.
-_MORE_THAN_ROWS: Final = ("tablesample", "securityQuals", "lateral")
+MORE_THAN_ROWS: Final = ("tablesample", "securityQuals", "lateral")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def stored_scan(query: Node, context: Context) -> StoredScan | None:
     table = context.tables.get(levels[-1][1].relid)
     if table is None:
         return None
-    columns = {column.attnum: column for column in table.columns if _is_plain(column)}
+    columns = {column.attnum: column for column in table.columns if is_plain(column)}
     conditions: list[Condition] = []
     predicate: list[Comparison] = []
     barred = False
@@ -73,7 +73,7 @@ def stored_scan(query: Node, context: Context) -> StoredScan | None:
         # What EXPLAIN counts must not tell of rows that a view with security_barrier hides.
         barred = barred or bool(entry.fields.get("security_barrier"))
         shown = [] if counts and level is query else _shown(level, columns)
-        met = _met(level, columns, context)
+        met = met_conditions(level, columns, context)
         if shown is None or met is None:
             return None
         conditions += met
@@ -135,7 +135,7 @@ def _source(level: Any, may_have: Collection[str]) -> Node | None:
     if len(sources) != 1 or sources[0].type != "RANGETBLREF":
         return None
     entry: Node = level.rtable[sources[0].rtindex - 1]
-    if entry.rtekind not in (RTE_RELATION, RTE_SUBQUERY) or any(entry.fields.get(name) for name in _MORE_THAN_ROWS):
+    if entry.rtekind not in (RTE_RELATION, RTE_SUBQUERY) or any(entry.fields.get(name) for name in MORE_THAN_ROWS):
         return None
     return entry
 
@@ -155,7 +155,7 @@ def _shown(level: Node, columns: Mapping[int, Column]) -> list[Column] | None:
     return shown or None
 
 
-def _met(level: Node, columns: Mapping[int, Column], context: Context) -> tuple[Condition, ...] | None:
+def met_conditions(level: Node, columns: Mapping[int, Column], context: Context) -> tuple[Condition, ...] | None:
     """Return a level's conditions; None if Arrow cannot tell whether rows meet them."""
     if level.jointree.quals is None:
         return ()
@@ -169,6 +169,6 @@ def _is_bounded(table: Table, condition: Comparison) -> bool:
     return table.column(condition.attnum).type_oid != FLOAT4
 
 
-def _is_plain(column: Column) -> bool:
+def is_plain(column: Column) -> bool:
     """Whether a result has the column's values as files have them: PostgreSQL or Spark makes those of other types."""
     return column.carried is None and column.user_array is None and column.form.ducklake != "list"

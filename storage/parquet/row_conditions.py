@@ -69,6 +69,12 @@ class RowFilter:
             batch = batch.filter(mask(batch))
         return batch
 
+    def mask(self, rows: pa.Table) -> pa.BooleanArray:
+        """Return for each row whether it meets all conditions."""
+        met = [pa.array([], pa.bool_())]
+        met += [_all([test(batch) for test in self._tests] or [_always(batch)]) for batch in rows.to_batches()]
+        return pa.concat_arrays(met)
+
     def _mask_of(self, condition: Condition) -> Callable[[pa.RecordBatch], pa.Array]:
         if isinstance(condition, Either):
             alternatives = [[self._mask_of(part) for part in each] for each in condition.alternatives]
@@ -76,6 +82,10 @@ class RowFilter:
         place = next(place for place, column in enumerate(self._columns) if column.attnum == condition.attnum)
         test = _test(self._columns[place], condition)
         return lambda batch: test(batch.column(place)).fill_null(False)
+
+
+def _always(batch: pa.RecordBatch) -> pa.Array:
+    return pa.repeat(True, batch.num_rows)
 
 
 def _any(masks: Sequence[pa.Array]) -> pa.Array:

@@ -18,17 +18,20 @@ from catalog.errors import SluiceError, unsupported
 from catalog.model import Column, Table, TableVersion
 from catalog.store import TableRules
 from gateway.backend.savepoints import TRIAL
+from gateway.execution.changes.constant_rows import changed_rows
 from gateway.execution.changes.portioned_change import change_portions, portions
 from gateway.execution.changes.shadow_execution import Outcome, gone_rows, has_key, paired, rehearse
 from gateway.execution.reading.handed_rows import Placed, not_computed, placed
 from gateway.execution.reading.postgres_query import Computing, is_small
 from gateway.execution.shadow.function_guard import send_statement
 from gateway.execution.shadow.loaded_rows import Loaded, load_all
+from gateway.session.offload import offloaded
 from gateway.session.visibility import functions_of_rules, rules
 from gateway.statement.query_placement import limits
 from gateway.transaction.enlistment import SchemaChangedError
 from planner.plans.change_plan import current_of
 from planner.plans.computable import functions_of_users
+from planner.plans.constant_change import constant_change, is_kept_by
 from planner.plans.placement import PLACEMENTS, Engine, Kind
 from planner.tree.nodes import Node
 from planner.tree.references import tables_read
@@ -104,6 +107,10 @@ async def place_change(session: SessionContext, query: Node, version: TableVersi
     if not where.is_with_postgres:
         return where
     kept = await rules(session, table)
+    if where.few and version == reading.versions[table.oid] and not table.triggered:
+        change = await offloaded(session, reading.size, constant_change, query, reading.context)
+        if change is not None and is_kept_by(table, change.values, kept.generated, checked=bool(kept.checks)):
+            return replace(where, placement=PLACEMENTS[Engine.AUTO, Kind.CONSTANTS], change=change)
     if functions_of_rules(kept):
         return Placed(PLACEMENTS[Engine.AUTO, Kind.ACTING])
     if version != reading.versions[table.oid] or current_of(query) is not None:
@@ -121,16 +128,20 @@ async def placed_change(  # noqa: PLR0917
     binding: Binding,
     statement: Statement | None,
 ) -> Changed | None:
-    """Have PostgreSQL execute the statement if it is placed there; None if Spark must. `statement` as in `rehearse`."""
+    """Have the gateway or PostgreSQL execute the statement if it is placed there; None if Spark must. `statement` as
+    in `rehearse`."""
     table = version.table
     where = await place_change(session, query, version, reading)
-    if not where.is_with_postgres:
+    if not where.is_with_postgres and where.change is None:
         return None
     kept = await rules(session, table)
     assigned = _assigned(query, kept.generated)
     loaded = where.found.get(table.oid)
     if loaded is None:
         loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
+    if where.change is not None:
+        met, outcome = changed_rows(table, loaded, where.change)
+        return await _written(session, version, met, outcome, assigned)
     computing = Computing(session, query, _beside(reading, table), not_computed(), table.oid, placed=where, apart=True)
     try:
         async with computing:

@@ -41,6 +41,7 @@ from planner.plans.explain import (
     Reads,
     as_lines,
     as_values,
+    constants_plan,
     counted_plan,
     discreet,
     postgres_plan,
@@ -213,6 +214,12 @@ class ExplainPortal(StatementPortal):
         elif where.stored is not None:
             plan = await self._stored(where.stored, reading)
             plan |= self._estimate(routed.query, [Scanned(where.stored.version.table, where.stored.row_count)])
+        elif where.change is not None:
+            version = reading.versions[target_oid(routed.query)]
+            found = where.found.get(version.table.oid)
+            rows = version.row_count if found is None else found.rows.num_rows
+            plan = constants_plan(routed.route, version.table, rows)
+            plan |= self._estimate(routed.query, [Scanned(version.table, rows)])
         else:
             plan = await self._plan(routed, reading)
         return plan | {"Placed By": where.placement.why}

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from catalog.model import Column, TableVersion
     from gateway.execution.reading.plan_context import Reading
     from gateway.session.session_context import SessionContext
+    from planner.plans.constant_change import ConstantChange
     from planner.tree.nodes import Node
 
 
@@ -48,13 +49,14 @@ _HANDED_MAX: Final = 50
 class Placed:
     """The engine that begins, and why. If PostgreSQL begins with `few` rows, they are those `found`, by the table's
     OID, and all rows of its other tables; otherwise those of `gateway.execution.reading.postgres_query.loads`.
-    `stored` is what the gateway reads if it begins.
+    If the gateway begins, `stored` is what it reads, or `change` what it does to few rows of the target.
     """
 
     placement: Placement
     few: bool = False
     found: Mapping[int, Loaded] = field(default_factory=dict)
     stored: StoredRead | None = None
+    change: ConstantChange | None = None
 
     @property
     def is_with_postgres(self) -> bool:

@@ -1,0 +1,31 @@
+"""UPDATE and DELETE that set constants in few rows, or delete them: the gateway makes the new rows itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from gateway.execution.changes.shadow_execution import Outcome
+from gateway.execution.shadow.loaded_rows import row_schema
+from storage.parquet.row_conditions import RowFilter
+
+if TYPE_CHECKING:
+    from catalog.model import Table
+    from gateway.execution.shadow.loaded_rows import Loaded
+    from planner.plans.constant_change import ConstantChange
+
+
+def changed_rows(table: Table, loaded: Loaded, change: ConstantChange) -> tuple[Loaded, Outcome]:
+    """The loaded rows that meet the change's conditions, and what becomes of them."""
+    met = loaded.chosen(RowFilter(table.columns, change.conditions).mask(loaded.rows))
+    count, none = met.rows.num_rows, row_schema(table).empty_table()
+    if not change.values:
+        return met, Outcome([], f"DELETE {count}", none, none, none)
+    fresh = met.rows
+    for place, column in enumerate(table.columns):
+        value = change.values.get(column.attnum)
+        if value is not None:
+            fresh = fresh.set_column(place, fresh.field(place), pa.repeat(value, count))
+    return met, Outcome([], f"UPDATE {count}", fresh, none, none, pa.array(np.arange(count)))

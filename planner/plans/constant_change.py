@@ -1,0 +1,127 @@
+"""`constant_change`: an UPDATE or DELETE of one table whose conditions Arrow decides, and which sets constants.
+
+Where its rows are few, no engine has to compute anything: the gateway replaces them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from catalog.datatypes import (
+    BOOL,
+    BYTEA,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    VARCHAR,
+)
+from catalog.errors import SluiceError
+from catalog.model import Column, Table
+from planner.plans.change_plan import CHANGED, DELETED
+from planner.plans.stored_scan import MORE_THAN_ROWS, is_plain, met_conditions
+from planner.spark.plan import Context
+from planner.translate.expressions import Translator
+from planner.translate.scope import RTE_RELATION, Scope, Statement
+from planner.tree.nodes import Node
+from storage.parquet.arrow_types import arrow_type
+from storage.plan import Condition
+
+# What the statement must not have.
+_MORE_THAN_CONSTANTS: Final = ("cteList", "returningList", "withCheckOptions")
+# The types of columns that are set, and those of their constants.
+_CONSTANTS: Final[Mapping[int, type]] = {
+    BOOL: bool, INT2: int, INT4: int, INT8: int, FLOAT4: float, FLOAT8: float, NUMERIC: Decimal, TEXT: str,
+    VARCHAR: str, BYTEA: bytes, DATE: datetime.date, TIMESTAMP: datetime.datetime, TIMESTAMPTZ: datetime.datetime,
+    UUID: uuid.UUID,
+}  # fmt: skip
+_OF_VARIABLE_LENGTH: Final = frozenset({NUMERIC, TEXT, VARCHAR, BYTEA})
+# PostgreSQL refuses longer rows of indexes than 2,704 bytes (nbtree.h); an index has 32 columns at most.
+_INDEXED_BYTES_MAX: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantChange:
+    """The rows that meet all `conditions` get these values, by attnum; they go if there are none."""
+
+    conditions: tuple[Condition, ...]
+    values: Mapping[int, pa.Scalar]
+
+
+def constant_change(query: Node, context: Context) -> ConstantChange | None:
+    """Return what the statement does, if it sets constants in rows of one table, or deletes them, and no more."""
+    if query.commandType not in (CHANGED, DELETED) or any(query.fields.get(name) for name in _MORE_THAN_CONSTANTS):
+        return None
+    entry = query.rtable[query.resultRelation - 1]
+    table = context.tables.get(entry.relid) if entry.rtekind == RTE_RELATION else None
+    sources = [source.rtindex for source in query.jointree.fromlist or () if source.type == "RANGETBLREF"]
+    if table is None or sources != [query.resultRelation] or len(query.jointree.fromlist) != 1:
+        return None
+    if any(entry.fields.get(name) for name in MORE_THAN_ROWS):
+        return None
+    columns = {column.attnum: column for column in table.columns if is_plain(column)}
+    conditions = met_conditions(query, columns, context)
+    values = {} if query.commandType == DELETED else _values(query, table, context)
+    return None if conditions is None or values is None else ConstantChange(conditions, values)
+
+
+def _values(query: Node, table: Table, context: Context) -> dict[int, pa.Scalar] | None:
+    """Return the new values by attnum; None if one is no constant that the column keeps as it is."""
+    translator = Translator(Scope(Statement(context), query, None))
+    values: dict[int, pa.Scalar] = {}
+    for target in query.targetList or ():
+        value = None if target.resjunk else _value(translator, target.expr, table.column(target.resno))
+        if value is None:
+            return None
+        values[target.resno] = value
+    return values
+
+
+def _value(translator: Translator, node: Node, column: Column) -> pa.Scalar | None:
+    expected = _CONSTANTS.get(column.type_oid)
+    if expected is None or column.domain is not None or _is_text_of_number(column):
+        return None
+    try:
+        value = translator.value(node)
+        if value.type_oid != column.type_oid or not (value.constant is None or type(value.constant) is expected):
+            return None
+        constant: Any = str(value.constant) if isinstance(value.constant, uuid.UUID) else value.constant
+        return pa.scalar(constant, arrow_type(column.form))
+    except (SluiceError, pa.ArrowException, OverflowError):
+        return None  # an engine says what is wrong, if anything is
+
+
+def _is_text_of_number(column: Column) -> bool:
+    return column.type_oid == NUMERIC and column.form.spark == "STRING"
+
+
+def is_kept_by(table: Table, values: Mapping[int, pa.Scalar], generated: Collection[int], *, checked: bool) -> bool:
+    """Whether new rows with these values satisfy the table's rules, but for its keys and references.
+
+    `generated` columns, CHECKs (`checked`), and expressions of indexes would have to be computed.
+    """
+    forms = [index.form for index in table.indexes]
+    if generated or checked or table.computed_keys or any(form.is_computed for form in forms):
+        return False
+    indexed = {attnum for key in table.keys for attnum in key.attnums}.union(*(form.attnums for form in forms))
+    return all(_fits(table.column(attnum), value, attnum in indexed) for attnum, value in values.items())
+
+
+def _fits(column: Column, value: pa.Scalar, is_indexed: bool) -> bool:
+    if not value.is_valid:
+        return column.nullable
+    return not is_indexed or column.type_oid not in _OF_VARIABLE_LENGTH or len(str(value)) <= _INDEXED_BYTES_MAX
