@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from catalog.datatypes import (
     BOOL,
     BYTEA,
     DATE,
+    FIRST_USER_OID,
     FLOAT4,
     FLOAT8,
     INT2,
@@ -47,9 +48,10 @@ _MORE_THAN_CONSTANTS: Final = ("cteList", "returningList", "withCheckOptions")
 _CONSTANTS: Final[Mapping[int, type]] = {
     BOOL: bool, INT2: int, INT4: int, INT8: int, FLOAT4: float, FLOAT8: float, NUMERIC: Decimal, TEXT: str,
     VARCHAR: str, BYTEA: bytes, DATE: datetime.date, TIMESTAMP: datetime.datetime, TIMESTAMPTZ: datetime.datetime,
-    UUID: uuid.UUID,
+    UUID: str,
 }  # fmt: skip
 _OF_VARIABLE_LENGTH: Final = frozenset({NUMERIC, TEXT, VARCHAR, BYTEA})
+_CALL: Final = 0  # CoercionForm of primnodes.h: COERCE_EXPLICIT_CALL
 # PostgreSQL refuses longer rows of indexes than 2,704 bytes (nbtree.h); an index has 32 columns at most.
 _INDEXED_BYTES_MAX: Final = 80
 
@@ -95,14 +97,24 @@ def _value(translator: Translator, node: Node, column: Column) -> pa.Scalar | No
     expected = _CONSTANTS.get(column.type_oid)
     if expected is None or column.domain is not None or _is_text_of_number(column):
         return None
+    if _is_null(node):
+        return pa.scalar(None, arrow_type(column.form))
     try:
         value = translator.value(node)
         if value.type_oid != column.type_oid or not (value.constant is None or type(value.constant) is expected):
             return None
-        constant: Any = str(value.constant) if isinstance(value.constant, uuid.UUID) else value.constant
-        return pa.scalar(constant, arrow_type(column.form))
-    except (SluiceError, pa.ArrowException, OverflowError):
+        if column.type_oid == UUID and value.constant not in (None, str(uuid.UUID(str(value.constant)))):
+            return None
+        return pa.scalar(value.constant, arrow_type(column.form))
+    except (SluiceError, pa.ArrowException, OverflowError, ValueError):
         return None  # an engine says what is wrong, if anything is
+
+
+def _is_null(node: Node) -> bool:
+    """Whether it is NULL, perhaps brought to a length by a function of PostgreSQL's own, each of which is strict."""
+    while node.type == "FUNCEXPR" and node.funcformat != _CALL and node.funcid < FIRST_USER_OID:
+        node = node.args[0]
+    return bool(node.type == "CONST" and node.constisnull)
 
 
 def _is_text_of_number(column: Column) -> bool:
@@ -110,10 +122,12 @@ def _is_text_of_number(column: Column) -> bool:
 
 
 def is_kept_by(table: Table, values: Mapping[int, pa.Scalar], generated: Collection[int], *, checked: bool) -> bool:
-    """Whether new rows with these values satisfy the table's rules, but for its keys and references.
+    """Whether new rows with these values, if any, satisfy the table's rules, but for its keys and references.
 
     `generated` columns, CHECKs (`checked`), and expressions of indexes would have to be computed.
     """
+    if not values:
+        return True
     forms = [index.form for index in table.indexes]
     if generated or checked or table.computed_keys or any(form.is_computed for form in forms):
         return False
