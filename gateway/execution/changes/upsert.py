@@ -1,9 +1,10 @@
 """INSERT … ON CONFLICT: PostgreSQL executes it in the shadow, over the lake rows that may conflict.
 
-The new rows must be known to find these. So the statement first runs over an empty shadow. Lake rows with keys of its
-result are then copied into the shadow, and it runs again, until no further rows are found (mostly at once, or after
-one repetition). It is repeated with the rows that it proposed before (`gateway.execution.changes.proposed_rows`); if
-they are unknown, the client sees gaps in sequences.
+The new rows must be known to find these. So the statement first runs over an empty shadow, or, where the keys that it
+proposes are constants, over the rows that have them. Lake rows with keys of its result are then copied into the shadow,
+and it runs again, until no further rows are found (mostly at once, or after one repetition). It is repeated with the
+rows that it proposed before (`gateway.execution.changes.proposed_rows`); if they are unknown, the client sees gaps in
+sequences.
 """
 
 from __future__ import annotations
@@ -42,15 +43,18 @@ from gateway.execution.changes.shadow_execution import (
 )
 from gateway.execution.constraints.expression_keys import check_computable
 from gateway.execution.locks.row_locks import changed_meanwhile
+from gateway.execution.reading.handed_rows import rows_by_keys
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import SMALL_ROWS, Computing, is_small
 from gateway.execution.shadow.function_guard import guarding, guarding_functions, send_statement, without_rows
 from gateway.execution.shadow.loaded_rows import Loaded, load_all, nothing_loaded
 from gateway.execution.shadow.shadow import copy_rows, qualified, shadow_rows
+from gateway.session.offload import offloaded
 from gateway.session.visibility import functions_of_rules, left_by_parts, rules, used
 from gateway.statement.portal import StatementPortal
 from gateway.transaction.isolation_level import Isolation
 from planner.plans.computable import functions_of_users
+from planner.plans.proposed_keys import proposed_keys
 from planner.syntax.lexer import quoted
 from planner.syntax.statements import upsert
 from planner.translate.row_security import conditions
@@ -219,8 +223,23 @@ class UpsertPortal(StatementPortal):
         """Undo `_propose`."""
 
     async def _loaded(self, version: TableVersion) -> Loaded:
-        """The rows of the table that the statement needs, conflicts or not."""
-        return nothing_loaded(version.table)
+        """The rows of the table that the statement needs, conflicts or not; and those that it probably meets, for its
+        first trial."""
+        session, query, table = self.session, self.routed.query, version.table
+        assert query is not None
+        if self._tried or table.triggered:
+            return nothing_loaded(table)
+        size = self.analysis.tree.size
+        wanted = await offloaded(
+            session, size, proposed_keys, query, table, session.gateway.builtins, self.binding.canonical
+        )
+        found = None
+        if wanted is not None:
+            found = await asyncio.to_thread(rows_by_keys, session.gateway.data_path, version, wanted)
+        if found is None or not found.rows.num_rows:
+            return nothing_loaded(table)
+        self._tried = True  # its result is not what was proposed
+        return found
 
     def _needs_all(self, table: Table) -> bool:  # noqa: ARG002
         """Whether the statement reads other rows of its table than those with conflicts."""
