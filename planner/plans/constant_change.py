@@ -1,6 +1,6 @@
 """`constant_change`: an UPDATE or DELETE of one table whose conditions Arrow decides, and which sets constants.
 
-Where its rows are few, no engine has to compute anything: the gateway replaces them.
+It may also add constants to integers, as counters do. Where its rows are few, the gateway replaces them itself.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from planner.plans.change_plan import CHANGED, DELETED
 from planner.plans.stored_scan import MORE_THAN_ROWS, is_plain, met_conditions
 from planner.spark.plan import Context
 from planner.translate.expressions import Translator
+from planner.translate.scan_predicates import constant_side
 from planner.translate.scope import RTE_RELATION, Scope, Statement
 from planner.tree.nodes import Node
 from storage.parquet.arrow_types import arrow_type
@@ -50,10 +51,28 @@ _CONSTANTS: Final[Mapping[int, type]] = {
     VARCHAR: str, BYTEA: bytes, DATE: datetime.date, TIMESTAMP: datetime.datetime, TIMESTAMPTZ: datetime.datetime,
     UUID: str,
 }  # fmt: skip
+_INTEGERS: Final = frozenset({INT2, INT4, INT8})
 _OF_VARIABLE_LENGTH: Final = frozenset({NUMERIC, TEXT, VARCHAR, BYTEA})
+# Sums of the type of the column that they are assigned to.
+_SUMS: Final = {
+    f"int{types}{name}(int{left},int{right})": operator
+    for name, operator in (("pl", "+"), ("mi", "-"))
+    for types, left, right in (
+        ("2", 2, 2), ("4", 4, 4), ("8", 8, 8), ("42", 4, 2), ("24", 2, 4), ("82", 8, 2), ("28", 2, 8), ("84", 8, 4),
+        ("48", 4, 8),
+    )
+}  # fmt: skip
 _CALL: Final = 0  # CoercionForm of primnodes.h: COERCE_EXPLICIT_CALL
 # PostgreSQL refuses longer rows of indexes than 2,704 bytes (nbtree.h); an index has 32 columns at most.
 _INDEXED_BYTES_MAX: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A column's new value; with an `operator`, + or -, it is applied to the old one, and may overflow."""
+
+    scalar: pa.Scalar
+    operator: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +80,7 @@ class ConstantChange:
     """The rows that meet all `conditions` get these values, by attnum; they go if there are none."""
 
     conditions: tuple[Condition, ...]
-    values: Mapping[int, pa.Scalar]
+    values: Mapping[int, Constant]
 
 
 def constant_change(query: Node, context: Context) -> ConstantChange | None:
@@ -81,16 +100,32 @@ def constant_change(query: Node, context: Context) -> ConstantChange | None:
     return None if conditions is None or values is None else ConstantChange(conditions, values)
 
 
-def _values(query: Node, table: Table, context: Context) -> dict[int, pa.Scalar] | None:
+def _values(query: Node, table: Table, context: Context) -> dict[int, Constant] | None:
     """Return the new values by attnum; None if one is no constant that the column keeps as it is."""
     translator = Translator(Scope(Statement(context), query, None))
-    values: dict[int, pa.Scalar] = {}
+    values: dict[int, Constant] = {}
     for target in query.targetList or ():
-        value = None if target.resjunk else _value(translator, target.expr, table.column(target.resno))
+        column = table.column(target.resno)
+        operator, node = _applied(translator.scope, target.expr, query.resultRelation, column)
+        value = None if target.resjunk else _value(translator, node, column)
         if value is None:
             return None
-        values[target.resno] = value
+        values[column.attnum] = Constant(value, operator)
     return values
+
+
+def _applied(scope: Scope, node: Node, target: int, column: Column) -> tuple[str | None, Node]:
+    """Return the operator and the operand, if the expression adds to an integer column's own value; else None, and the
+    expression."""
+    operator = _SUMS.get(scope.statement.context.builtins.signature(node.opfuncid)) if node.type == "OPEXPR" else None
+    sides = None if operator is None else constant_side(node)
+    if sides is None:
+        return None, node
+    own, operand, mirrored = sides
+    is_own = own.type == "VAR" and (own.varno, own.varattno, own.varlevelsup) == (target, column.attnum, 0)
+    if not is_own or own.vartype != column.type_oid or (mirrored and operator != "+"):
+        return None, node
+    return operator, operand
 
 
 def _value(translator: Translator, node: Node, column: Column) -> pa.Scalar | None:
@@ -101,7 +136,8 @@ def _value(translator: Translator, node: Node, column: Column) -> pa.Scalar | No
         return pa.scalar(None, arrow_type(column.form))
     try:
         value = translator.value(node)
-        if value.type_oid != column.type_oid or not (value.constant is None or type(value.constant) is expected):
+        alike = value.type_oid == column.type_oid or {value.type_oid, column.type_oid} <= _INTEGERS
+        if not alike or not (value.constant is None or type(value.constant) is expected):
             return None
         if column.type_oid == UUID and value.constant not in (None, str(uuid.UUID(str(value.constant)))):
             return None
@@ -121,7 +157,7 @@ def _is_text_of_number(column: Column) -> bool:
     return column.type_oid == NUMERIC and column.form.spark == "STRING"
 
 
-def is_kept_by(table: Table, values: Mapping[int, pa.Scalar], generated: Collection[int], *, checked: bool) -> bool:
+def is_kept_by(table: Table, values: Mapping[int, Constant], generated: Collection[int], *, checked: bool) -> bool:
     """Whether new rows with these values, if any, satisfy the table's rules, but for its keys and references.
 
     `generated` columns, CHECKs (`checked`), and expressions of indexes would have to be computed.
@@ -135,7 +171,7 @@ def is_kept_by(table: Table, values: Mapping[int, pa.Scalar], generated: Collect
     return all(_fits(table.column(attnum), value, attnum in indexed) for attnum, value in values.items())
 
 
-def _fits(column: Column, value: pa.Scalar, is_indexed: bool) -> bool:
-    if not value.is_valid:
+def _fits(column: Column, value: Constant, is_indexed: bool) -> bool:
+    if not value.scalar.is_valid:
         return column.nullable
-    return not is_indexed or column.type_oid not in _OF_VARIABLE_LENGTH or len(str(value)) <= _INDEXED_BYTES_MAX
+    return not is_indexed or column.type_oid not in _OF_VARIABLE_LENGTH or len(str(value.scalar)) <= _INDEXED_BYTES_MAX

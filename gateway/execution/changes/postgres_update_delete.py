@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -140,8 +141,11 @@ async def placed_change(  # noqa: PLR0917
     if loaded is None:
         loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
     if where.change is not None:
-        met, outcome = changed_rows(table, loaded, where.change)
-        return await _written(session, version, met, outcome, assigned)
+        changed = None
+        with suppress(pa.ArrowInvalid):  # PostgreSQL raises the error about a number that does not fit
+            changed = changed_rows(table, loaded, where.change)
+        if changed is not None:
+            return await _written(session, version, *changed, assigned)
     computing = Computing(session, query, _beside(reading, table), not_computed(), table.oid, placed=where, apart=True)
     try:
         async with computing:

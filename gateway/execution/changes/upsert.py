@@ -227,7 +227,8 @@ class UpsertPortal(StatementPortal):
         first trial."""
         session, query, table = self.session, self.routed.query, version.table
         assert query is not None
-        if self._tried or table.triggered:
+        # A row that DO NOTHING meets is not locked: its key has to be claimed, which waits for who deletes it.
+        if self._tried or not self._updates or table.triggered:
             return nothing_loaded(table)
         size = self.analysis.tree.size
         wanted = await offloaded(
