@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from catalog.constraints import ForeignKey, Key
 from catalog.datatypes import LakeForm, lake_form
@@ -220,7 +221,7 @@ class Sidecar:
     since_snapshot: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableVersion:
     """A table at a snapshot: it never changes, so anything derived from it may be kept."""
 
@@ -228,12 +229,12 @@ class TableVersion:
     snapshot_id: int
     files: tuple[DataFile, ...]
 
-    @property
+    @cached_property
     def row_count(self) -> int:
         """The number of live rows: those written less those deleted."""
         return sum(file.live_count for file in self.files)
 
-    @property
+    @cached_property
     def hot_bytes(self) -> int:
         """The memory of the table's hot rows."""
         return sum(len(file.hot_rows) for file in self.files if file.hot_rows is not None)

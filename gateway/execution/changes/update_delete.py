@@ -52,7 +52,7 @@ class _ChangePortal(StatementPortal):
         target = target_oid(self.routed.query)
         async with Changing(self, self.word, target) as changing:
             while True:
-                fresh = await read(session, self.analysis, self.binding, self.routed.lake)
+                fresh = await read(session, self.analysis, self.binding, self.routed.lake, locked=target)
                 fresh = await with_current_row(session, self.routed.query, fresh)
                 reading = await with_subqueries_locked(session, self.routed.query, fresh)
                 if reading is None:

@@ -104,8 +104,9 @@ async def read(
     explain: bool = True,
     scans: bool = True,
     unread: int | None = None,
+    locked: int | None = None,
 ) -> Reading:
-    """Collect what a plan of `analysis` needs; `lake` are its lake tables.
+    """Collect what a plan of `analysis` needs; `lake` are its lake tables, of which the statement has `locked` one.
 
     If it `scans` them, an unpopulated materialized view raises 55000. `unread`: see `versions`.
     """
@@ -122,8 +123,9 @@ async def read(
         # The last one, because EXPLAIN raises the errors in PostgreSQL's words.
         asked = len(statements)
         statements.append(missing(analysis.demands))
-    if session.transaction.open and lake:
-        statements.append(lock_tables(lake, ACCESS_SHARE))
+    to_lock = [oid for oid in lake if oid != locked]
+    if session.transaction.open and to_lock:
+        statements.append(lock_tables(to_lock, ACCESS_SHARE))
     changed = session.transaction.open and not session.transaction.fresh
     newest, told = NewestVersions.of(session, lake, told=changed), len(statements)
     if newest is not None:
