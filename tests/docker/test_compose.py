@@ -118,7 +118,7 @@ def test_a_first_session() -> None:
 def test_nobody_gets_in_without_the_password() -> None:
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         ask("SELECT 1", url().replace(":sluice@", ":wrong@"))
-    with pytest.raises(psycopg.OperationalError, match="superuser of the catalog"):
+    with pytest.raises(psycopg.OperationalError, match="has rights on the catalog itself"):
         ask("SELECT 1", url().replace("sluice:sluice@", "postgres:catalog@"))
 
 
@@ -133,6 +133,34 @@ def test_what_is_written_through_one_is_read_through_the_other_and_at_the_addres
     assert ask_inside("gateway-1", "SELECT count(*), min(title) FROM shared") == "600|0"
     assert ask_inside("gateway", "SELECT count(*), max(title) FROM shared") == "600|2"
     assert ask("SELECT count(*), max(title) FROM shared") == [(600, "2")]
+
+
+def inside_gateway(*command: str) -> str:
+    """What a command prints in a gateway's container, with its environment."""
+    return compose("exec", "-T", "gateway-1", *command)
+
+
+def test_the_lake_is_in_the_bucket() -> None:
+    carry_out(
+        "CREATE TABLE kept (id integer)",
+        "INSERT INTO kept SELECT n FROM generate_series(1, 50000) AS n",
+    )
+    assert ask("SELECT count(*), sum(id)::bigint FROM kept") == [(50_000, 1_250_025_000)]
+    script = """
+from pyarrow.fs import FileSelector, S3FileSystem
+store = S3FileSystem(endpoint_override="object-store:7070", scheme="http", region="us-east-1")
+print(*(found.path for found in store.get_file_info(FileSelector("lake", recursive=True))), sep="\\n")
+"""
+    paths = inside_gateway("python", "-c", script).split()
+    assert any(path.startswith("lake/sluice/public/kept-") and path.endswith(".parquet") for path in paths), paths
+    on_disk = inside_gateway("find", "/data", "-name", "*.parquet").split()
+    assert all(path.startswith("/data/copies-") for path in on_disk), on_disk
+
+
+def test_the_bucket_is_made_once() -> None:
+    before = ask("SELECT count(*), sum(id)::bigint FROM kept")
+    compose("run", "--rm", "bucket")
+    assert ask("SELECT count(*), sum(id)::bigint FROM kept") == before
 
 
 class Inserting(threading.Thread):

@@ -32,6 +32,7 @@ class Request:
     method: str
     path: str
     query: str
+    agent: str = ""
 
 
 @dataclass
@@ -98,8 +99,10 @@ class S3Server:
         self.client.put_object(Bucket=BUCKET, Key=key, Body=body)
 
     def _answer(self, environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        request = Request(environment["REQUEST_METHOD"], environment["PATH_INFO"], environment.get("QUERY_STRING", ""))
-        if "boto" in environment.get("HTTP_USER_AGENT", "").lower():
+        agent = environment.get("HTTP_USER_AGENT", "")
+        query = environment.get("QUERY_STRING", "")
+        request = Request(environment["REQUEST_METHOD"], environment["PATH_INFO"], query, agent)
+        if "boto" in agent.lower():
             answer: Iterable[bytes] = self._moto(environment, start)
             return answer
         self.requests.append(request)
