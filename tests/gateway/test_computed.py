@@ -394,9 +394,12 @@ def test_a_look_up_by_key_is_placed_with_postgresql(keyed: Server) -> None:
             ("SELECT v FROM keyed WHERE k = 17", "Gateway Select"),
             ("SELECT v FROM keyed WHERE v = 'v17'", "Gateway Select"),
             ("SELECT a.v FROM keyed a JOIN keyed b USING (k) WHERE a.k = 17", "Spark Select"),
-            ("UPDATE keyed SET v = 'other' WHERE k = 17", "PostgreSQL Update"),
-            ("UPDATE keyed SET k = 0 WHERE k = 17", "Spark Update"),
-            ("DELETE FROM keyed WHERE u = '00000000-0000-0000-0000-000000000021'", "PostgreSQL Delete"),
+            ("UPDATE keyed SET v = 'other' WHERE k = 17", "Gateway Update"),
+            ("UPDATE keyed SET v = v || '!' WHERE k = 17", "PostgreSQL Update"),
+            ("UPDATE keyed SET k = 0 WHERE k = 17", "Gateway Update"),
+            ("UPDATE keyed SET k = k * 100 WHERE k = 17", "Spark Update"),
+            ("DELETE FROM keyed WHERE u = '00000000-0000-0000-0000-000000000021'", "Gateway Delete"),
+            ("DELETE FROM keyed WHERE k = 17 RETURNING v", "PostgreSQL Delete"),
             ("DELETE FROM keyed WHERE k < 17", "Spark Delete"),
         ):
             [first, *_] = connection.execute(f"EXPLAIN (COSTS OFF) {sql}".encode()).fetchall()
