@@ -22,26 +22,24 @@ _ROWS_MAX: Final = 1000
 def proposed_keys(
     query: Node, table: Table, builtins: Builtins, parameters: tuple[Parameter, ...] = ()
 ) -> WantedKeys | None:
-    """Return the values that the rows have in one of the table's keys; None if they are no constants, or if the
-    statement does more than compute.
+    """Return the values that the rows have in the table's only key; None if they are no constants, if there are more
+    keys, or if the statement does more than compute.
 
     They are a guess, by which the rows that conflict may be found: constants that depend on settings of the session,
     such as its time zone, are read with PostgreSQL's defaults.
     """
-    if may_act(query, builtins):
+    if may_act(query, builtins) or len(table.keys) != 1:
         return None
     rows = _rows(query)
     if rows is None or len(rows) > _ROWS_MAX:
         return None
     context = Context(builtins, {table.oid: table}, SessionValues(now=0, statement_now=0), parameters)
     scope = Scope(Statement(context), query, None)
-    for key in table.keys:
-        if any(attnum not in row for attnum in key.attnums for row in rows):
-            continue
-        values = [tuple(constant_of(scope, row[attnum]) for attnum in key.attnums) for row in rows]
-        if not any(value is MISSING for row in values for value in row):
-            return WantedKeys(key.attnums, values)
-    return None
+    [key] = table.keys
+    if any(attnum not in row for attnum in key.attnums for row in rows):
+        return None
+    values = [tuple(constant_of(scope, row[attnum]) for attnum in key.attnums) for row in rows]
+    return None if any(value is MISSING for row in values for value in row) else WantedKeys(key.attnums, values)
 
 
 def _rows(query: Node) -> list[dict[int, Node]] | None:

@@ -239,3 +239,40 @@ def test_a_row_that_another_changes_meanwhile_is_looked_at_again(
         assert second.execute("SELECT n FROM parent WHERE id = 7").fetchall() == [(500,)]
         second.execute("UPDATE parent SET n = 7 WHERE id = 7 AND n = 500")
     assert first.execute("SELECT n FROM parent WHERE id = 7").fetchall() == [(7,)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "change"),
+    [
+        ("id integer, n integer", "SET n = 78 WHERE id = 1"),
+        ("id integer PRIMARY KEY, n integer", "SET n = 78 WHERE id = 1"),
+        ("id integer PRIMARY KEY, n integer", "SET id = 78 WHERE id = 1"),
+        ("id integer PRIMARY KEY, n integer", "SET n = n * 2 WHERE id = 1"),
+    ],
+)
+def test_a_cursor_follows_its_row(
+    sides: tuple[psycopg.Connection, psycopg.Connection], columns: str, change: str
+) -> None:
+    told = []
+    for connection in sides:
+        connection.execute(f"BEGIN; CREATE TABLE followed ({columns})".encode())
+        connection.execute("COMMIT; INSERT INTO followed VALUES (1, 1), (2, 2)")
+        connection.execute("BEGIN; DECLARE c CURSOR FOR SELECT * FROM followed FOR UPDATE; FETCH c")
+        connection.execute(f"UPDATE followed {change}".encode())
+        told.append(connection.execute("UPDATE followed SET n = 79 WHERE CURRENT OF c").statusmessage)
+        told.append(str(sorted(connection.execute("SELECT * FROM followed").fetchall())))
+        connection.execute("ROLLBACK; DROP TABLE followed")
+    assert told[:2] == told[2:]
+
+
+def test_a_value_that_the_lake_cannot_keep_is_told(sides: tuple[psycopg.Connection, psycopg.Connection]) -> None:
+    _, gateway = sides
+    for engine in ("auto", "postgres", "spark"):
+        gateway.execute(f"SET sluice.engine = {engine}".encode())
+        for statement in (
+            "UPDATE constants SET price = 'NaN' WHERE id = 3",
+            "INSERT INTO constants (id, price) VALUES (3, 1) ON CONFLICT (id) DO UPDATE SET price = 'NaN'",
+        ):
+            with pytest.raises(psycopg.errors.FeatureNotSupported):
+                gateway.execute(statement.encode())
+    gateway.execute("RESET sluice.engine")

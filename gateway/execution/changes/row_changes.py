@@ -190,10 +190,11 @@ class Changing:
         if not (result.data_files or result.delete_files):
             return
         session, table, change = self.session, version.table, row_change(result, version)
-        session.cursors.note(table.oid, result)
-        await keep_keys(session, table, change, assigned, deferred_now(table.keys, self._modes))
         pairs = result.sources if sources is None else sources
-        await note_unchanged(session, version, change.data_files, assigned, by_key if pairs is None else pairs)
+        paired = by_key if pairs is None else pairs
+        session.cursors.note(table.oid, replace(result, sources=paired))
+        await keep_keys(session, table, change, assigned, deferred_now(table.keys, self._modes))
+        await note_unchanged(session, version, change.data_files, assigned, paired)
         await self._note_pending(table, change, assigned)
         foreign_keys = await referring(session, table, assigned) if result.positions else []
         if not foreign_keys and not self._follows:

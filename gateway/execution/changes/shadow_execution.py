@@ -179,7 +179,11 @@ async def rehearse(  # noqa: PLR0917
         if together:
             first, *results = results
             answers, tag = [notice.encode() for notice in first.notices], first.tag
-        fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
+        try:
+            fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
+        except SluiceError:  # a value that the lake cannot keep
+            await session.backend.run(TRIAL.begin)
+            raise
         session.gateway.store.undone_rows.left(table.oid, fresh.num_rows)
         return Outcome(answers, tag, fresh, kept, locked)
     noted = catalog_calls.noted_updates()

@@ -72,6 +72,8 @@ _CONDITIONAL: Final = (
     SqlState.EXCLUSION_VIOLATION,
     SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,  # no conflict by the other keys, and then a deferrable one
 )
+# Classes of errors that depend on the rows which a statement meets.
+_CLASSES_OF_ROWS: Final = ("21", "22", "23", "44", "55", "P0")
 _ALL_DEFERRED: Final = Statement("SET CONSTRAINTS ALL DEFERRED")
 
 
@@ -79,6 +81,8 @@ class UpsertPortal(StatementPortal):
     """INSERT … ON CONFLICT of rows that do not come from the lake."""
 
     _tried = False
+    _may_guess = True
+    _guessed = False  # whether the trial is over rows that the statement probably meets
     _known: str | None = None  # the proposed rows, in place of the source
 
     async def run(self) -> None:
@@ -97,6 +101,9 @@ class UpsertPortal(StatementPortal):
             while True:
                 async with self._beside(version.table, functions):
                     outcome = await self._try(version.table, columns, loaded, noting=noting)
+                if outcome is None:
+                    loaded, self._guessed = nothing_loaded(version.table), False
+                    continue
                 everything = self._needs_all(version.table)
                 more = await conflicts(session, version.table, outcome.fresh, loaded, everything=everything)
                 if more is None:
@@ -119,7 +126,8 @@ class UpsertPortal(StatementPortal):
 
     async def _keep_proposed(self, table: Table, columns: Sequence[Column], outcome: Outcome) -> None:
         """Keep the rows of the first trial over an empty shadow, to repeat the statement with them."""
-        if self._tried:
+        if self._tried or self._guessed:
+            self._guessed = False
             return
         self._tried = True
         query = self.routed.query
@@ -167,8 +175,10 @@ class UpsertPortal(StatementPortal):
         if any(file.path not in seen for file in loaded.files):
             raise changed_meanwhile()
 
-    async def _try(self, table: Table, columns: Sequence[Column], loaded: Loaded, *, noting: bool) -> Outcome:
-        """Execute the client's statement over the loaded rows, in the shadow."""
+    async def _try(self, table: Table, columns: Sequence[Column], loaded: Loaded, *, noting: bool) -> Outcome | None:
+        """Execute the client's statement over the loaded rows, in the shadow. None if it fails over guessed rows: they
+        may not be there by now, and others may be missing.
+        """
         session = self.session
 
         async def send() -> None:
@@ -178,6 +188,9 @@ class UpsertPortal(StatementPortal):
             statement = self._without_rows(columns)
             return await rehearse(session, table, columns, loaded, send, noting=noting, statement=statement)
         except SluiceError as error:
+            if self._guessed and error.sqlstate[:2] in _CLASSES_OF_ROWS and session.backend.status == b"E":
+                await session.backend.run(*TRIAL.undo)
+                return None
             if error.sqlstate not in _CONDITIONAL or session.backend.status != b"E":
                 raise
             found = await self._candidates(table, columns, loaded, error)
@@ -227,20 +240,19 @@ class UpsertPortal(StatementPortal):
         first trial."""
         session, query, table = self.session, self.routed.query, version.table
         assert query is not None
-        # A row that DO NOTHING meets is not locked: its key has to be claimed, which waits for who deletes it.
-        if self._tried or not self._updates or table.triggered:
+        may_guess, self._may_guess = self._may_guess, False
+        # A row that DO NOTHING meets is not locked: its key has to be claimed, which waits for who deletes it. Above
+        # READ COMMITTED others may have deleted the row since the snapshot.
+        if not may_guess or not self._updates or session.transaction.isolation is not Isolation.READ_COMMITTED:
             return nothing_loaded(table)
-        size = self.analysis.tree.size
-        wanted = await offloaded(
-            session, size, proposed_keys, query, table, session.gateway.builtins, self.binding.canonical
-        )
-        found = None
+        if table.triggered or table.computed_keys:
+            return nothing_loaded(table)
+        found, size, builtins = None, self.analysis.tree.size, session.gateway.builtins
+        wanted = await offloaded(session, size, proposed_keys, query, table, builtins, self.binding.canonical)
         if wanted is not None:
             found = await asyncio.to_thread(rows_by_keys, session.gateway.data_path, version, wanted)
-        if found is None or not found.rows.num_rows:
-            return nothing_loaded(table)
-        self._tried = True  # its result is not what was proposed
-        return found
+        self._guessed = found is not None and found.rows.num_rows > 0
+        return found if found is not None and self._guessed else nothing_loaded(table)
 
     def _needs_all(self, table: Table) -> bool:  # noqa: ARG002
         """Whether the statement reads other rows of its table than those with conflicts."""
