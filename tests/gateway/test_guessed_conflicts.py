@@ -22,6 +22,10 @@ INSERT INTO texts VALUES ('abc', 1), ('ab', 2);
 CREATE TABLE moments (k timestamptz PRIMARY KEY, n integer);
 INSERT INTO moments VALUES ('2020-01-01 00:00+00', 1), ('2020-01-01 05:00+00', 2);
 """
+_IN_NEW_YORK = (
+    "SET TIME ZONE 'America/New_York'; INSERT INTO moments VALUES ('2020-01-01 00:00', 7)"
+    " ON CONFLICT (k) DO UPDATE SET n = excluded.n; RESET TIME ZONE"
+)
 _STATEMENTS = [
     "INSERT INTO two VALUES (1, 'x', 5) ON CONFLICT (email) DO UPDATE SET n = excluded.n",
     "INSERT INTO two VALUES (1, 'x', 5) ON CONFLICT (email) DO UPDATE SET n = excluded.n WHERE false",
@@ -45,9 +49,7 @@ _STATEMENTS = [
     "INSERT INTO pair (n, b, a) VALUES (7, 'x', 1) ON CONFLICT (a, b) DO UPDATE SET n = excluded.n",
     "INSERT INTO texts VALUES ('abc  ', 7) ON CONFLICT (k) DO UPDATE SET n = excluded.n",
     "INSERT INTO texts VALUES ('ab' || 'c', 7) ON CONFLICT (k) DO UPDATE SET n = excluded.n",
-    "SET TIME ZONE 'America/New_York';"
-    + "INSERT INTO moments VALUES ('2020-01-01 00:00', 7) ON CONFLICT (k) DO UPDATE SET n = excluded.n;"
-    + "RESET TIME ZONE",
+    _IN_NEW_YORK,
 ]
 
 
