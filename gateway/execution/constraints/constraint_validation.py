@@ -23,14 +23,13 @@ from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.execution.constraints.unique_check import duplicate_message
 from gateway.execution.reading.error_privileges import may_see_named
-from gateway.execution.reading.plan_context import planned, read, runnable
+from gateway.execution.reading.plan_context import output_settings, planned, read, runnable, session_values
 from gateway.execution.reading.postgres_column import column_types, has_row, may_be_asked
 from gateway.session.cancel_listener import attending
 from gateway.session.offload import offloaded
 from gateway.statement.portal import Binding
 from gateway.statement.routing import route
 from gateway.transaction.validation import Validation
-from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from planner.plans.select import plan_select
 from planner.syntax.statements import condition_of
@@ -304,13 +303,15 @@ async def make_look(
 
 
 async def _found(session: SessionContext, query: RunnableQuery, types: Sequence[int]) -> list[str | None] | None:
-    """The first row of the query, as text; None without rows."""
+    """The first row of the query, as text with the session's settings; None without rows."""
+    values, _ = await session_values(session)
+    settings = output_settings(values)
     stream = await session.gateway.engine.stream(query, session.tag)
     try:
         async for batch in stream:
             if batch.num_rows:
                 cells = [
-                    text_cells(array.slice(0, 1), known_type(oid), OutputSettings())[0].as_py()
+                    text_cells(array.slice(0, 1), known_type(oid), settings)[0].as_py()
                     for array, oid in zip(batch.columns, types, strict=True)
                 ]
                 return [None if cell is None else cell.decode() for cell in cells]

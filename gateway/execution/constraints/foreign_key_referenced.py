@@ -326,7 +326,7 @@ async def _validate(  # noqa: PLR0917
 async def _still_referenced(  # noqa: PLR0917
     session: SessionContext, parent: Table, child: Table, foreign_key: ForeignKey, action: Action, row: pa.RecordBatch
 ) -> SluiceError:
-    key = described_key(parent, foreign_key.parent_attnums, row)
+    key = await described_key(session, parent, foreign_key.parent_attnums, row)
     restricted = action is Action.RESTRICT
     violates = "violates RESTRICT setting of foreign key" if restricted else "violates foreign key"
     verb = "referenced" if restricted else "still referenced"

@@ -213,7 +213,7 @@ def _look_up(  # noqa: PLR0917
 async def _not_present(
     session: SessionContext, table: Table, foreign_key: ForeignKey, parent: Table, row: pa.RecordBatch
 ) -> SluiceError:
-    key = described_key(table, foreign_key.attnums, row)
+    key = await described_key(session, table, foreign_key.attnums, row)
     error = SluiceError(
         SqlState.FOREIGN_KEY_VIOLATION,
         f'insert or update on table "{table.name}" violates foreign key constraint "{foreign_key.name}"',

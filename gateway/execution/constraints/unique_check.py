@@ -25,9 +25,9 @@ from gateway.execution.constraints.expression_keys import columns_of, given_keys
 from gateway.execution.locks.key_claims import CLAIMS_MAX, claim_keys
 from gateway.execution.locks.row_locks import Strength, file_number, lock_rows
 from gateway.execution.reading.error_privileges import WHOLE_TABLE, discreet
+from gateway.execution.reading.plan_context import output_settings, session_values
 from gateway.session.visibility import Current, current
 from gateway.transaction.validation import Validation
-from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from storage.indexes.keys import Duplicate, Given, KeyChunk, LiveFile, bounds_of, duplicate, find, key_chunks, keys_of
 
@@ -144,7 +144,9 @@ async def _duplicate_key(
     session: SessionContext, table: Table, key: Key | ComputedKey, row: pa.RecordBatch, *, repeated: bool
 ) -> DuplicateKeyError:
     attnums = key.attnums if isinstance(key, Key) else (WHOLE_TABLE,)
-    return await discreet(session, DuplicateKeyError(table, key, row, repeated=repeated), table, attnums)
+    labels = key.labels if isinstance(key, ComputedKey) else None
+    described = await _described(session, columns_of(table, key), row, labels)
+    return await discreet(session, DuplicateKeyError(table, key, row, described, repeated=repeated), table, attnums)
 
 
 async def _validate(session: SessionContext, oid: int, key: Key | ComputedKey, seen: Collection[int | None]) -> None:
@@ -189,11 +191,13 @@ def duplicate_message(name: str, *, exclusion: bool) -> str:
 
 
 class DuplicateKeyError(SluiceError):
-    """PostgreSQL's error for an existing key; `row` has its columns. `repeated`: two new rows have it."""
+    """PostgreSQL's error for an existing key, with it `described`; `row` has its columns. `repeated`: two new rows have
+    it.
+    """
 
-    def __init__(self, table: Table, key: Key | ComputedKey, row: pa.RecordBatch, *, repeated: bool) -> None:
-        labels = key.labels if isinstance(key, ComputedKey) else None
-        described = _described(columns_of(table, key), row, labels)
+    def __init__(
+        self, table: Table, key: Key | ComputedKey, row: pa.RecordBatch, described: str, *, repeated: bool
+    ) -> None:
         excludes = isinstance(key, Key) and key.exclusion
         super().__init__(
             SqlState.EXCLUSION_VIOLATION if excludes else SqlState.UNIQUE_VIOLATION,
@@ -252,13 +256,17 @@ class DuplicateKeyError(SluiceError):
         return rows
 
 
-def described_key(table: Table, attnums: Sequence[int], row: pa.RecordBatch) -> str:
-    """A key as PostgreSQL's details write it: `(a, b)=(1, x)`; `row` has its columns, in one row."""
-    return _described([table.column(attnum) for attnum in attnums], row)
+async def described_key(session: SessionContext, table: Table, attnums: Sequence[int], row: pa.RecordBatch) -> str:
+    """A key as PostgreSQL's details write it, with the session's settings: `(a, b)=(1, x)`; `row` has its columns, in
+    one row."""
+    return await _described(session, [table.column(attnum) for attnum in attnums], row)
 
 
-def _described(columns: Sequence[Column], row: pa.RecordBatch, labels: Sequence[str] | None = None) -> str:
-    settings = OutputSettings()
+async def _described(
+    session: SessionContext, columns: Sequence[Column], row: pa.RecordBatch, labels: Sequence[str] | None = None
+) -> str:
+    values, _ = await session_values(session)
+    settings = output_settings(values)
     texts = [
         "null" if array.null_count else text_cells(array, column.type_oid, settings)[0].as_py().decode()
         for column, array in zip(columns, row.columns, strict=True)
