@@ -7,6 +7,21 @@ GRANT SELECT ON pg_sluice.snapshots TO PUBLIC;
 -- For ALTER ROLE … SET.
 GRANT SET ON PARAMETER "sluice.as_of" TO PUBLIC;
 
+-- What a value of sluice.as_of names: nothing, a snapshot's number, `@` and microseconds since 1970, or `!` and the value
+-- where it is invalid.
+CREATE FUNCTION pg_sluice.named_snapshot(value text) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF value IS NULL OR value = '' OR value ~ '^\s*$' THEN
+        RETURN '';
+    ELSIF value ~ '^\s*[0-9]+\s*$' THEN
+        RETURN btrim(value, E' \t\r\n');
+    ELSIF pg_input_is_valid(value, 'timestamptz') THEN
+        RETURN '@' || extract(epoch FROM value::timestamptz) * 1000000;
+    END IF;
+    RETURN '!' || value;
+END $$;
+
 CREATE FUNCTION pg_sluice.refuse_in_the_past() RETURNS event_trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

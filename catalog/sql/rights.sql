@@ -1,5 +1,28 @@
 -- The owners of everything until here, and the functions that clients may call.
 
+-- The first relation on which a role lacks a right, by rows of relation, role (0 for the one that asks), right, and the
+-- column's number as text: empty for any column, 0 for all.
+CREATE FUNCTION pg_sluice.missing_right(
+    relations oid[], roles oid[], rights text[], numbers text[], OUT relname name, OUT relkind "char")
+RETURNS SETOF record LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    client oid := (SELECT r.oid FROM pg_roles r WHERE r.rolname = current_user); place integer; role oid;
+BEGIN
+    FOR place IN 1 .. cardinality(relations) LOOP
+        role := CASE WHEN roles[place] = 0 THEN client ELSE roles[place] END;
+        CONTINUE WHEN has_table_privilege(role, relations[place], rights[place]) IS NOT FALSE;
+        CONTINUE WHEN rights[place] NOT IN ('DELETE', 'TRUNCATE', 'MAINTAIN') AND CASE
+            WHEN numbers[place] = '' THEN has_any_column_privilege(role, relations[place], rights[place]) IS NOT FALSE
+            WHEN numbers[place] <> '0'
+            THEN has_column_privilege(role, relations[place], numbers[place]::smallint, rights[place]) IS NOT FALSE
+            ELSE NOT EXISTS (
+                SELECT FROM pg_attribute t WHERE t.attrelid = relations[place] AND t.attnum > 0 AND NOT t.attisdropped
+                    AND NOT has_column_privilege(role, relations[place], t.attnum, rights[place])) END;
+        RETURN QUERY SELECT c.relname, c.relkind FROM pg_class c WHERE c.oid = relations[place];
+        RETURN;
+    END LOOP;
+END $$;
+
 -- sluice_metadata owns no table of a client's and may do nothing else.
 DO $$
 DECLARE
@@ -52,7 +75,7 @@ DECLARE
     -- They return public facts, or do what any role may do.
     open text[] := ARRAY[
         'attend', 'backend_setting', 'cancel', 'describe', 'fired_triggers', 'insert_of_cells', 'is_checked', 'is_filled', 'is_told',
-        'keep_own_mark', 'kept_text', 'newest_table', 'node_states', 'of_kept_texts', 'pause', 'put_kept', 'referring',
+        'keep_own_mark', 'kept_text', 'missing_right', 'named_snapshot', 'newest_table', 'node_states', 'of_kept_texts', 'pause', 'put_kept', 'referring',
         'refuse_in_the_past', 'refuse_rewriting', 'resume', 'runs_users_code', 'schema_mark', 'shadow_changes', 'shadow_scans', 'shadow_touches',
         'shadow_writes', 'volatile_functions'];
     -- They obey the session's gateway alone (`authorize` in staging.sql).

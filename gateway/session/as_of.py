@@ -36,22 +36,8 @@ DEFINE: Final = Statement(
 )
 
 
-def _understood(value: str) -> str:
-    """SQL that interprets a setting: nothing, a snapshot's number, `@` and microseconds since 1970, or `!` for an
-    invalid value.
-    """
-    return (
-        "(SELECT CASE WHEN v IS NULL OR pg_catalog.length(v) OPERATOR(pg_catalog.=) 0 THEN ''"
-        " WHEN v OPERATOR(pg_catalog.~) E'^\\\\s*$' THEN ''"
-        " WHEN v OPERATOR(pg_catalog.~) E'^\\\\s*[0-9]+\\\\s*$' THEN pg_catalog.btrim(v, E' \\t\\r\\n')"
-        " WHEN pg_catalog.pg_input_is_valid(v, 'pg_catalog.timestamptz') THEN '@' OPERATOR(pg_catalog.||)"
-        " (extract(epoch FROM v::pg_catalog.timestamptz) OPERATOR(pg_catalog.*) 1000000)"
-        f" ELSE '!' OPERATOR(pg_catalog.||) v END FROM (SELECT {value} AS v) AS setting)"
-    )
-
-
 # The expression that asks the backend for the setting, beside a statement's other questions.
-UNDERSTOOD: Final = _understood(f"pg_sluice.backend_setting('{NAME}', true)")
+UNDERSTOOD: Final = f"pg_sluice.named_snapshot(pg_sluice.backend_setting('{NAME}', true))"
 
 
 async def snapshot_of(session: SessionContext, understood: str) -> int:
@@ -80,7 +66,7 @@ async def check_setting(session: SessionContext, statement: SourceStatement) -> 
     if value is None:
         return
     [result] = await session.backend.run(
-        Statement(f"SELECT {_understood('$1::pg_catalog.text')}", (value,)), sync=session.simple
+        Statement("SELECT pg_sluice.named_snapshot($1::pg_catalog.text)", (value,)), sync=session.simple
     )
     understood = result.rows[0][0]
     assert understood is not None

@@ -17,27 +17,10 @@ from gateway.backend.own_statement import Statement
 if TYPE_CHECKING:
     from planner.tree.tree_rights import Demand
 
-_MISSING: Final = """
-SELECT c.relname, c.relkind FROM ROWS FROM (
-    pg_catalog.unnest($1::pg_catalog.oid[]), pg_catalog.unnest($2::pg_catalog.oid[]),
-    pg_catalog.unnest($3::pg_catalog.text[]), pg_catalog.unnest($4::pg_catalog.text[])
-) WITH ORDINALITY AS d (relation, role, wanted, number, place)
-JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) d.relation
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN d.role OPERATOR(pg_catalog.=) 0 THEN r.oid ELSE d.role END
-    FROM pg_catalog.pg_roles r WHERE r.rolname OPERATOR(pg_catalog.=) current_user
-) AS a (role)
-WHERE NOT pg_catalog.has_table_privilege(a.role, d.relation, d.wanted) AND CASE
-    WHEN d.wanted OPERATOR(pg_catalog.=) ANY ('{DELETE,TRUNCATE,MAINTAIN}'::pg_catalog.text[]) THEN true
-    WHEN d.number OPERATOR(pg_catalog.=) '' THEN NOT pg_catalog.has_any_column_privilege(a.role, d.relation, d.wanted)
-    WHEN d.number OPERATOR(pg_catalog.<>) '0'
-    THEN NOT pg_catalog.has_column_privilege(a.role, d.relation, d.number::smallint, d.wanted)
-    ELSE EXISTS (
-        SELECT FROM pg_catalog.pg_attribute t
-        WHERE t.attrelid OPERATOR(pg_catalog.=) d.relation AND t.attnum OPERATOR(pg_catalog.>) 0 AND NOT t.attisdropped
-            AND NOT pg_catalog.has_column_privilege(a.role, d.relation, t.attnum, d.wanted)) END
-ORDER BY d.place LIMIT 1
-"""
+_MISSING: Final = (
+    "SELECT relname, relkind FROM pg_sluice.missing_right("
+    "$1::pg_catalog.oid[], $2::pg_catalog.oid[], $3::pg_catalog.text[], $4::pg_catalog.text[])"
+)
 # The kinds of objects, as aclcheck_error names them.
 _KINDS: Final = {b"v": "view", b"m": "materialized view", b"S": "sequence", b"f": "foreign table"}
 
