@@ -38,6 +38,7 @@ _FILES: Final = (
     "types.sql",
     "triggers.sql",
     "layout.sql",
+    "partitions.sql",
     "ddl.sql",
     "staging.sql",
     "scans.sql",

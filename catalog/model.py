@@ -100,13 +100,42 @@ class SortColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """A column of a table's partition key, by its attnum, and DuckLake's name of what is made of its values:
+    `identity`, `year`, `month`, `day`, `hour` or `bucket(N)`."""
+
+    attnum: int
+    transform: str
+
+
+# The IDs of the columns of a partition key, and their transforms.
+PartitionKey = tuple[tuple[int, str], ...]
+# An integer, or a text; None for NULL.
+PartitionValue = int | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """How the rows of a file were divided: by this key, and all of them have these values of it. Without values the
+    rows are of several partitions.
+
+    A value of `year`, `month`, `day` and `hour` is the number of these since 1970, or `infinity` or `-infinity`. One of
+    `identity` is DuckDB's text of the value.
+    """
+
+    key: PartitionKey
+    values: tuple[PartitionValue, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A lake table: its shadow's OID in PostgreSQL, its DuckLake ID, and its columns in the order of attnum.
 
     `path` is the folder of its files, relative to the lake's data path, with a trailing slash. `schema_version` is the
     last published step of its schema. A materialized view is a table too; it can be read when it is `populated`.
     `triggered`: it has triggers of users, disabled or not. `defers`: one of them is DEFERRABLE;
-    `stilled`: one is ENABLEd as ALWAYS or REPLICA. `sort_key` has the columns by which its files are sorted.
+    `stilled`: one is ENABLEd as ALWAYS or REPLICA. `sort_key` has the columns by which its files are sorted,
+    `partition_key` those by whose values they are divided.
     """
 
     oid: int
@@ -126,6 +155,12 @@ class Table:
     defers: bool = False
     stilled: bool = False
     sort_key: tuple[SortColumn, ...] = ()
+    partition_key: tuple[PartitionColumn, ...] = ()
+
+    @property
+    def divided_by(self) -> PartitionKey:
+        """The partition key, as files have it."""
+        return tuple((self.column(each.attnum).column_id, each.transform) for each in self.partition_key)
 
     def column(self, attnum: int) -> Column:
         """Return the column numbered `attnum`; KeyError if there is none."""
@@ -187,7 +222,8 @@ class DataFile:
 
     `statistics` maps column (field) IDs to statistics. `data_file_id` is None until it is published. So is its `place`
     among the files: rows are read in this order. `hot_rows`, if given, are the rows themselves
-    (storage/parquet/hot_rows.py): the catalog has them, and there is no file at the path.
+    (storage/parquet/hot_rows.py): the catalog has them, and there is no file at the path. A file that was written
+    while the table had a partition key has a `partition`; hot rows have none.
     """
 
     path: str
@@ -200,6 +236,7 @@ class DataFile:
     delete_file: DeleteFile | None = None
     place: int | None = None
     hot_rows: str | None = None
+    partition: Partition | None = None
 
     @property
     def live_count(self) -> int:

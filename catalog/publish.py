@@ -12,6 +12,7 @@ from typing import Any
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import ColumnStatistics, DataFile, DeleteFile, TableVersion
+from catalog.partitions import partition_from_json, partition_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class RowChange:
                         "size_bytes": file.size_bytes,
                         "footer_size": file.footer_size,
                         "hot_rows": file.hot_rows,
+                        "partition": partition_to_json(file.partition),
                         "statistics": {str(key): _fields(value) for key, value in file.statistics.items()},
                     }
                     for file in self.data_files
@@ -100,6 +102,7 @@ def change_from_json(change: Mapping[str, Any]) -> RowChange:
                 footer_size=file["footer_size"],
                 statistics=statistics_from_json(file["statistics"]),
                 hot_rows=file["hot_rows"],
+                partition=partition_from_json(file["partition"]),
             )
             for file in change["data_files"]
         ],

@@ -57,6 +57,21 @@ WHERE NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table t
     WHERE t.table_id = f.table_id AND t.begin_snapshot <= greatest(f.begin_snapshot, o.id)
         AND (t.end_snapshot IS NULL OR t.end_snapshot > greatest(f.begin_snapshot, o.id)))
 """
+# Files whose partition values DuckLake has otherwise, or by another key, than the file was divided by.
+_MISPLACED: Final = """
+SELECT f.path, 'DuckLake has other partition values of this file' AS message
+FROM pg_sluice.data_file f
+CROSS JOIN LATERAL (
+    SELECT jsonb_agg(v.partition_value ORDER BY v.partition_key_index) AS texts
+    FROM pg_ducklake.ducklake_file_partition_value v
+    WHERE v.table_id = f.table_id AND v.data_file_id = f.data_file_id) v
+CROSS JOIN LATERAL (
+    SELECT jsonb_agg(jsonb_build_array(c.column_id, c.transform) ORDER BY c.partition_key_index) AS key
+    FROM pg_ducklake.ducklake_partition_column c
+    WHERE c.table_id = f.table_id AND c.partition_id = f.partition_id) c
+WHERE CASE WHEN f.partition_id IS NULL THEN v.texts IS NOT NULL
+           ELSE (v.texts, c.key) IS DISTINCT FROM (f.partition -> 'texts', f.partition -> 'key') END
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +146,8 @@ async def scheduled_files(store: Store) -> list[str]:
 async def unreadable(store: Store) -> list[tuple[str, str]]:
     """Return the faults of kept snapshots that the catalog can see: a file and the fault."""
     return [(row["path"], row["message"]) for row in await store.fetch(_UNREADABLE)]
+
+
+async def misplaced(store: Store) -> list[tuple[str, str]]:
+    """Return the files of which DuckLake has wrong partition values, and the fault."""
+    return [(row["path"], row["message"]) for row in await store.fetch(_MISPLACED)]

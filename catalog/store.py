@@ -27,11 +27,13 @@ from catalog.model import (
     DataFile,
     Domain,
     Label,
+    PartitionColumn,
     SortColumn,
     Table,
     TableVersion,
     UserArray,
 )
+from catalog.partitions import partition_from_json
 from catalog.postgres.backends import GONE, BackendId
 from catalog.postgres.pool import Pool
 from catalog.publish import delete_file_from_json, statistics_from_json
@@ -59,7 +61,7 @@ _DESCRIBE: Final = "SELECT description FROM pg_sluice.describe($1::oid[])"
 _FILES: Final = """
 SELECT f.data_file_id, f.path, f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start,
        coalesce(f.file_order, f.data_file_id) AS place, f.hot_rows::text AS hot_rows,
-       f.statistics::text AS statistics,
+       f.statistics::text AS statistics, f.partition::text AS partition,
        CASE WHEN d.data_file_id IS NOT NULL THEN pg_sluice.delete_file_json(d)::text END AS deletes
 FROM pg_sluice.data_file f
 LEFT JOIN pg_sluice.delete_file d
@@ -175,6 +177,7 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
         defers=description["defers"],
         stilled=description["stilled"],
         sort_key=tuple(SortColumn(*each) for each in description["sort_key"] or ()),
+        partition_key=tuple(PartitionColumn(*each) for each in description["partition_key"] or ()),
     )
 
 
@@ -471,4 +474,5 @@ def _data_file(row: asyncpg.Record, statistics: Mapping[int, ColumnStatistics]) 
         place=row["place"],
         delete_file=None if row["deletes"] is None else delete_file_from_json(json.loads(row["deletes"])),
         hot_rows=row["hot_rows"],
+        partition=None if row["partition"] is None else partition_from_json(json.loads(row["partition"])),
     )

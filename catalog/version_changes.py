@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.model import DataFile, TableVersion
+from catalog.partitions import partition_from_json
 from catalog.publish import delete_file_from_json, statistics_from_json
 
 # The answer of `pg_sluice.changed` for a table: its OID, its last snapshot, whether the kept one is expired, and
@@ -63,6 +64,7 @@ def files_since(kept: TableVersion, since: Mapping[str, Any]) -> tuple[DataFile,
             **{
                 **file,
                 "statistics": statistics_from_json(file["statistics"]),
+                "partition": partition_from_json(file["partition"]),
                 "delete_file": deletes.get(file["data_file_id"]),
             }
         )

@@ -185,13 +185,15 @@ class RunnableInsert:
 
     The query's first columns are the table's, in the order of `table.columns` and in lake form; names do not matter.
     Further columns are those of RETURNING. Up to `hot_rows` rows become hot rows, without a file. Files with rows for
-    RETURNING become about `file_bytes` large, if given.
+    RETURNING become about `file_bytes` large, if given. Rows that are not `divided` into files of partitions stay in
+    their order.
     """
 
     source: RunnableQuery
     table: Table
     hot_rows: int = 0
     file_bytes: int | None = None
+    divided: bool = True
 
 
 @dataclass(frozen=True, slots=True)

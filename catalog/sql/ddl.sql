@@ -301,6 +301,7 @@ BEGIN
         END IF;
         filled := pg_sluice.number_columns(c.oid);
         PERFORM pg_sluice.check_sort_key(c.oid);
+        PERFORM pg_sluice.check_partition_key(c.oid);
         PERFORM pg_sluice.adopt_constraints(c.oid);
         PERFORM pg_sluice.note_obligations(c.oid, filled);
         PERFORM pg_sluice.note_indexes(c.oid);

@@ -7,12 +7,12 @@
 
 -- As in the specification, and `hot_rows`: the rows in JSON (storage/parquet/hot_rows.py), NULL for a Parquet file.
 -- `schema_version` tells in which of DuckLake's tables they are, `statistics` what DuckLake's table of statistics has of a
--- file (see publish_rows).
+-- file, `partition` how its rows were divided (see publish_rows).
 CREATE TABLE pg_sluice.data_file (
     data_file_id bigint PRIMARY KEY, table_id bigint, begin_snapshot bigint, end_snapshot bigint, file_order bigint,
     path varchar, path_is_relative boolean, file_format varchar, record_count bigint, file_size_bytes bigint,
     footer_size bigint, row_id_start bigint, partition_id bigint, encryption_key varchar, mapping_id bigint,
-    partial_max bigint, hot_rows jsonb, schema_version bigint, statistics jsonb);
+    partial_max bigint, hot_rows jsonb, schema_version bigint, statistics jsonb, partition jsonb);
 CREATE INDEX ON pg_sluice.data_file (table_id, begin_snapshot);
 CREATE INDEX ON pg_sluice.data_file (table_id, end_snapshot);
 CREATE INDEX ON pg_sluice.data_file (table_id, schema_version) WHERE hot_rows IS NOT NULL;

@@ -1,4 +1,5 @@
--- The layout of tables: the columns by which their files are sorted (sluice.sort_by).
+-- The layout of tables: the columns by which their files are sorted (sluice.sort_by). For those by which they are divided,
+-- see partitions.sql.
 
 -- The sort key's columns, in order. A column that is dropped leaves the key; others stay.
 CREATE TABLE pg_sluice.sort_column (
@@ -21,24 +22,28 @@ $$;
 CREATE FUNCTION pg_sluice.check_sort_key(shadow oid) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c pg_attribute; kept record; base oid; form text;
+    c pg_attribute;
 BEGIN
     FOR c IN SELECT a.* FROM pg_sluice.sort_key(shadow) k JOIN pg_attribute a ON a.attrelid = shadow AND a.attnum = k.attnum
              ORDER BY k.place LOOP
-        base := pg_sluice.base_type(c.atttypid);
-        IF NOT pg_sluice.is_ordered(base) THEN
+        IF NOT pg_sluice.is_ordered(pg_sluice.base_type(c.atttypid)) THEN
             RAISE EXCEPTION 'could not identify an ordering operator for type %', format_type(c.atttypid, NULL)
                 USING ERRCODE = 'undefined_function', HINT = 'Use an explicit ordering operator or modify the query.';
-        END IF;
-        SELECT * INTO kept FROM pg_sluice.kept_type(c.atttypid, pg_sluice.kept_typmod(c));
-        form := pg_sluice.column_type(c.atttypid, pg_sluice.kept_typmod(c));
-        IF form IN ('list', 'struct', 'json') OR kept.type_oid = 2276
-            OR (kept.type_oid = 'numeric'::regtype AND form = 'varchar') THEN
+        ELSIF NOT pg_sluice.has_bounds(c) THEN
             PERFORM pg_sluice.refuse(format('sluice.sort_by with column "%s" of type %s', c.attname,
                                             format_type(c.atttypid, c.atttypmod)));
         END IF;
     END LOOP;
 END $$;
+
+-- Whether files have bounds of a column, in the order of its values; equal values are then stored alike, except floats.
+CREATE FUNCTION pg_sluice.has_bounds(c pg_attribute) RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT form NOT IN ('list', 'struct', 'json') AND kept.type_oid <> 2276
+        AND NOT (kept.type_oid = 'numeric'::regtype AND form = 'varchar')
+    FROM pg_sluice.kept_type(c.atttypid, pg_sluice.kept_typmod(c)) AS kept,
+         pg_sluice.column_type(c.atttypid, pg_sluice.kept_typmod(c)) AS form
+$$;
 
 -- The type below a domain, and below domains over that.
 CREATE FUNCTION pg_sluice.base_type(of_type oid) RETURNS oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -117,15 +122,3 @@ BEGIN
     END IF;
     RETURN format('altered_table:%s', of_table);
 END $$;
-
--- How each lake table is laid out, as sluice.sort_by says it; pg_class.reloptions cannot.
-CREATE VIEW pg_sluice.table_layout AS
-    SELECT r.relid::regclass AS relation, string_agg(
-        quote_ident(a.attname) || CASE WHEN s.descending THEN ' DESC' ELSE '' END
-        || CASE WHEN s.nulls_first = s.descending THEN '' WHEN s.nulls_first THEN ' NULLS FIRST' ELSE ' NULLS LAST' END,
-        ', ' ORDER BY s.place) AS sort_by
-    FROM pg_sluice.relation r JOIN pg_sluice.sort_column s ON s.relid = r.relid
-    JOIN pg_attribute a ON a.attrelid = s.relid AND a.attnum = s.attnum AND NOT a.attisdropped
-    WHERE has_table_privilege(r.relid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER, MAINTAIN')
-    GROUP BY r.relid;
-GRANT SELECT ON pg_sluice.table_layout TO PUBLIC;

@@ -190,6 +190,7 @@ BEGIN
     DELETE FROM pg_ducklake.ducklake_sort_expression e USING pg_ducklake.ducklake_sort_info i
         WHERE e.sort_id = i.sort_id AND i.end_snapshot <= horizon;
     DELETE FROM pg_ducklake.ducklake_sort_info WHERE end_snapshot <= horizon;
+    PERFORM pg_sluice.expire_partition_keys(horizon);
     DELETE FROM pg_ducklake.ducklake_schema s WHERE s.end_snapshot <= horizon
         AND NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table t WHERE t.schema_id = s.schema_id);
     DELETE FROM pg_ducklake.ducklake_table_stats t
@@ -227,6 +228,9 @@ SET search_path = pg_catalog, pg_temp AS $$
     ), statistics AS (
         DELETE FROM pg_ducklake.ducklake_file_column_stats s USING data
         WHERE s.table_id = data.table_id AND s.data_file_id = data.data_file_id
+    ), partition_values AS (
+        DELETE FROM pg_ducklake.ducklake_file_partition_value v USING data
+        WHERE v.table_id = data.table_id AND v.data_file_id = data.data_file_id
     )
     INSERT INTO pg_ducklake.ducklake_files_scheduled_for_deletion
         SELECT DISTINCT ON (gone.path) gone.id, folder.path || gone.path, true, clock_timestamp()

@@ -71,6 +71,8 @@ BEGIN
             WHERE table_id = r.table_id AND end_snapshot IS NULL;
         UPDATE pg_ducklake.ducklake_sort_info SET end_snapshot = snapshot
             WHERE table_id = r.table_id AND end_snapshot IS NULL;
+        UPDATE pg_ducklake.ducklake_partition_info SET end_snapshot = snapshot
+            WHERE table_id = r.table_id AND end_snapshot IS NULL;
         PERFORM pg_sluice.end_files(snapshot, r.table_id);
         DELETE FROM pg_sluice.constraint_known WHERE relid = shadow;
         DELETE FROM pg_sluice.index_known WHERE relid = shadow;
@@ -144,7 +146,8 @@ BEGIN
     IF columns_changed > 0 AND t.table_id IS NOT NULL AND NOT renamed THEN
         changes := changes || format('altered_table:%s', r.table_id);
     END IF;
-    changes := array_remove(changes || pg_sluice.publish_sort_key(snapshot, r.table_id, shadow), NULL);
+    changes := array_remove(changes || pg_sluice.publish_sort_key(snapshot, r.table_id, shadow)
+                            || pg_sluice.publish_partition_key(snapshot, r.table_id, shadow), NULL);
     DELETE FROM pg_sluice.attribute l WHERE l.relid = shadow AND NOT EXISTS (
         SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND a.attnum = l.attnum AND NOT a.attisdropped);
     PERFORM pg_sluice.publish_indexes(shadow);
@@ -173,21 +176,24 @@ $$;
 CREATE FUNCTION pg_sluice.publish_files(snapshot bigint, of_table bigint, files jsonb, place bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    first_row bigint; first_id bigint;
+    first_row bigint; first_id bigint; live record;
 BEGIN
+    SELECT * INTO live FROM pg_sluice.live_partition_key(of_table);
     first_id := pg_sluice.take_numbers('pg_sluice.file_id', jsonb_array_length(files));
     SELECT next_row_id INTO STRICT first_row FROM pg_ducklake.ducklake_table_stats WHERE table_id = of_table FOR UPDATE;
     WITH numbered AS MATERIALIZED (
         SELECT first_id + e.place - 1 AS id, e.place, e.f, (e.f ->> 'record_count')::bigint AS records,
-               (e.f ->> 'size_bytes')::bigint AS bytes, e.f ->> 'hot_rows' AS hot_rows
+               (e.f ->> 'size_bytes')::bigint AS bytes, e.f ->> 'hot_rows' AS hot_rows,
+               -- Of a key that is the table's by now: it may have changed while the file was written.
+               jsonb_typeof(e.f #> '{partition,values}') = 'array' AND e.f #> '{partition,key}' = live.key AS divided
         FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place)
     ), added AS (
         INSERT INTO pg_sluice.data_file
         SELECT n.id, of_table, snapshot, NULL, publish_files.place, n.f ->> 'path', true, 'parquet', n.records, n.bytes,
                (n.f ->> 'footer_size')::bigint, first_row + sum(n.records) OVER (ORDER BY n.place) - n.records,
-               NULL, NULL, NULL, NULL, n.hot_rows::jsonb,
+               CASE WHEN n.divided THEN live.id END, NULL, NULL, NULL, n.hot_rows::jsonb,
                CASE WHEN n.hot_rows IS NOT NULL THEN pg_sluice.inlined_version(of_table) END,
-               CASE WHEN n.hot_rows IS NOT NULL THEN n.f -> 'statistics' END
+               CASE WHEN n.hot_rows IS NOT NULL THEN n.f -> 'statistics' END, nullif(n.f -> 'partition', 'null')
         FROM numbered n
     ), described AS (
         INSERT INTO pg_ducklake.ducklake_file_column_stats
@@ -195,6 +201,11 @@ BEGIN
                (s.value ->> 'null_count')::bigint, s.value ->> 'minimum', s.value ->> 'maximum',
                (s.value ->> 'contains_nan')::boolean, NULL
         FROM numbered n CROSS JOIN LATERAL jsonb_each(n.f -> 'statistics') s WHERE n.hot_rows IS NULL
+    ), valued AS (
+        INSERT INTO pg_ducklake.ducklake_file_partition_value
+        SELECT n.id, of_table, v.place - 1, v.value
+        FROM numbered n CROSS JOIN LATERAL jsonb_array_elements_text(
+            CASE WHEN n.divided THEN n.f #> '{partition,texts}' END) WITH ORDINALITY v (value, place)
     )
     UPDATE pg_ducklake.ducklake_table_stats t SET
         record_count = t.record_count + n.records, next_row_id = t.next_row_id + n.records,
@@ -330,7 +341,9 @@ $$;
 --    "data_files":   [{"path", "record_count", "size_bytes", "footer_size",
 --                      "statistics": {column_id: {value_count, null_count, size_bytes, minimum, maximum,
 --                                                 contains_nan}},
---                      "hot_rows": the rows as JSON's text, in place of a file, or null}],
+--                      "hot_rows": the rows as JSON's text, in place of a file, or null,
+--                      "partition": null, or the key by which the rows were divided, [[column ID, transform]], their
+--                                   values (null for rows of several), and the texts that DuckLake has of these}],
 --    "delete_files": [{"data_path", "data_file_id" (null for a data file of the same change),
 --                      "replaces": delete_file_id or null, "path", "delete_count", "size_bytes", "footer_size",
 --                      "positions": those deleted, in place of a file, or null,

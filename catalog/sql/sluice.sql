@@ -152,6 +152,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
             FROM pg_constraint k WHERE k.conrelid = r.relid AND k.contype = 'c' AND k.conenforced),
         'sort_key', (SELECT jsonb_agg(jsonb_build_array(k.attnum, k.descending, k.nulls_first) ORDER BY k.place)
                      FROM pg_sluice.sort_key(r.relid) k),
+        'partition_key', (SELECT jsonb_agg(jsonb_build_array(k.attnum, k.transform) ORDER BY k.place)
+                          FROM pg_sluice.partition_key(r.relid) k),
         'indexes', pg_sluice.indexes(r.relid),
         'keys', pg_sluice.keys(r.relid), 'computed_keys', pg_sluice.computed_keys(r.relid), 'foreign_keys', pg_sluice.foreign_keys(r.relid))
     FROM pg_sluice.relation r

@@ -45,7 +45,7 @@ SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'data_file_id', f.data_file_id, 'path', f.path, 'record_count', f.record_count,
         'size_bytes', f.file_size_bytes, 'footer_size', f.footer_size, 'row_id_start', f.row_id_start,
-        'place', coalesce(f.file_order, f.data_file_id), 'hot_rows', f.hot_rows::text,
+        'place', coalesce(f.file_order, f.data_file_id), 'hot_rows', f.hot_rows::text, 'partition', f.partition,
         'statistics', coalesce(f.statistics, (SELECT jsonb_object_agg(s.column_id, jsonb_build_object(
                 'value_count', s.value_count, 'null_count', s.null_count, 'size_bytes', s.column_size_bytes,
                 'minimum', s.min_value, 'maximum', s.max_value, 'contains_nan', s.contains_nan))

@@ -14,7 +14,7 @@ from catalog.version_changes import KeptVersions
 from gateway.backend.arrays import nullable_bigints, number_array
 from gateway.backend.own_message import of_shadow, own
 from gateway.backend.own_statement import Statement
-from planner.syntax.table_options import SortBy
+from planner.syntax.table_options import TableLayout
 
 _OID: Final = "$1::bigint::pg_catalog.oid"
 
@@ -234,6 +234,7 @@ _EXPLAINED: Final = own("SELECT pg_sluice.explained($1::bigint)")
 _EXPLAINED_STEPS: Final = own("SELECT pg_sluice.explained_steps($1::pg_catalog.jsonb)")
 _POPULATE: Final = own(f"SELECT pg_sluice.populate({_OID}, $2)")
 _SET_SORT_KEY: Final = own(f"SELECT pg_sluice.set_sort_key({_OID}, $2::pg_catalog.jsonb)")
+_SET_PARTITION_KEY: Final = own(f"SELECT pg_sluice.set_partition_key({_OID}, $2::pg_catalog.jsonb)")
 _MAKE_QUERY: Final = own(
     f"SELECT query, query::pg_catalog.oid::pg_catalog.regclass, owner FROM pg_sluice.make_query({_OID})"
 )
@@ -321,10 +322,17 @@ def populate(relid: int, *, populated: bool) -> Statement:
     return Statement(_POPULATE, (str(relid), str(populated)), lasting=True)
 
 
-def set_sort_key(relid: int, columns: Iterable[SortBy], *, lasting: bool) -> Statement:
-    """Set the sort key of a table that the transaction has just changed or made; 42703 for an unknown column."""
-    listed = [[column.name, column.descending, column.nulls_first] for column in columns]
-    return Statement(_SET_SORT_KEY, (str(relid), json.dumps(listed)), lasting=lasting)
+def set_layout(relid: int, layout: TableLayout, *, lasting: bool) -> list[Statement]:
+    """Set the sort key and the partition key of a table that the transaction has just changed or made, where the layout
+    tells them; 42703 for an unknown column."""
+    statements = []
+    if layout.sort_by is not None:
+        sorted_by = [[column.name, column.descending, column.nulls_first] for column in layout.sort_by]
+        statements.append(Statement(_SET_SORT_KEY, (str(relid), json.dumps(sorted_by)), lasting=lasting))
+    if layout.partition_by is not None:
+        divided_by = [[column.name, column.transform] for column in layout.partition_by]
+        statements.append(Statement(_SET_PARTITION_KEY, (str(relid), json.dumps(divided_by)), lasting=lasting))
+    return statements
 
 
 def make_query(relid: int) -> Statement:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from catalog.snapshots import scheduled_files, unreadable
+from catalog.snapshots import misplaced, scheduled_files, unreadable
 from gateway.cli.offline_catalog import opened
 from gateway.server.data_directory import DataDirectory
 from storage.finding import Finding
 from storage.indexes.sidecars import check_sidecars
 from storage.maintenance.check import check_files
 from storage.maintenance.consistency import check_constraints
+from storage.maintenance.partition_check import check_partitions
 from storage.parquet.layout import is_local
 from storage.parquet.object_store import StoreSettings, connect
 
@@ -28,6 +29,8 @@ async def check(directory: DataDirectory, catalog: str | None, settings: StoreSe
         sidecars = await store.sidecars.paths()
         scheduled = await scheduled_files(store)
         findings = await asyncio.to_thread(check_files, data_path, versions, sidecars, scheduled)
+        findings += await asyncio.to_thread(check_partitions, versions)
+        findings += [Finding("partition", path, message) for path, message in await misplaced(store)]
         findings += [Finding("snapshot", path, message) for path, message in await unreadable(store)]
         relations = await store.fetch("SELECT relid::bigint FROM pg_sluice.relation")
         newest = await store.versions([row["relid"] for row in relations])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.maintenance.compaction import InLine, TurnLostError
 from gateway.node.unresolved_commit import remove_unresolved
 from storage.maintenance.carried_deletions import carried_deletions
-from storage.maintenance.compaction import Policy, due, merged
+from storage.maintenance.compaction import Policy, divided_anew, due, is_to_be_divided, merged
 from storage.maintenance.sorted_files import sorting, source_order, tells_order
 from storage.parquet.file_syncs import file_syncs
 from storage.parquet.parquet_writer import FILE_BYTES
@@ -85,7 +85,7 @@ class Compaction:
 
     async def run(self, relid: int, policy: Policy) -> Compacted:
         """Rewrite files that are due; if all are due, also those that other transactions change meanwhile. Files of a
-        table with a sort key may be due in turn, until few overlap."""
+        table with a sort key may be due in turn, until few overlap, and so may those of partitions."""
         self._file_bytes = policy.file_bytes
         done, result = set[str](), Compacted()
         for _ in range(_ROUNDS_MAX):
@@ -98,14 +98,15 @@ class Compaction:
                 groups = await asyncio.to_thread(due, version, policy)
                 groups = [group for group in groups if not done.issuperset(file.path for file in group)]
                 result.gave_way = None if groups else before
-                write = self._sort if version.table.sort_key else self._merge
                 for group in groups:
+                    write = self._writer(version, group)
                     known = write == self._merge or tells_order(group)
                     await self.replace(version, group, write, result, in_order=known)
                     done.update(file.path for file in group)
             finally:
                 self._gateway.store.readers.end(reading)
-            in_turn = bool(groups and version.table.sort_key) and not policy.all_files
+            laid_out = version.table.sort_key or version.table.partition_key
+            in_turn = bool(groups and laid_out) and not policy.all_files
             if not (in_turn if result.gave_way is None else policy.all_files):
                 break
         return result
@@ -211,16 +212,37 @@ class Compaction:
 
         return result.data_files, order
 
+    def _writer(self, version: TableVersion, group: Sequence[DataFile]) -> Writer:
+        if is_to_be_divided(version.table, group[0]):
+            return self._divide
+        return self._sort if version.table.sort_key else self._merge
+
     async def _merge(self, version: TableVersion, old: Sequence[DataFile]) -> tuple[Sequence[DataFile], Order | None]:
+        def write(stopped: Callable[[], bool]) -> tuple[Sequence[DataFile], None]:
+            return merged(self._gateway.data_path, version.table, old, stopped, self._file_bytes), None
+
+        return await self._without_spark(version, write)
+
+    async def _divide(self, version: TableVersion, old: Sequence[DataFile]) -> tuple[Sequence[DataFile], Order | None]:
+        def write(stopped: Callable[[], bool]) -> tuple[Sequence[DataFile], Order | None]:
+            files, order = divided_anew(self._gateway.data_path, version.table, old, stopped, self._file_bytes)
+            return files, None if order is None else lambda: order
+
+        return await self._without_spark(version, write)
+
+    async def _without_spark(
+        self,
+        version: TableVersion,
+        write: Callable[[Callable[[], bool]], tuple[Sequence[DataFile], Order | None]],
+    ) -> tuple[Sequence[DataFile], Order | None]:
         stop = threading.Event()
-        writing = asyncio.ensure_future(
-            asyncio.to_thread(merged, self._gateway.data_path, version.table, old, stop.is_set, self._file_bytes)
-        )
+        writing = asyncio.ensure_future(asyncio.to_thread(write, stop.is_set))
         try:
-            return await asyncio.shield(writing), None
+            return await asyncio.shield(writing)
         except asyncio.CancelledError:
             stop.set()
             await asyncio.wait([writing])
             if writing.exception() is None:
-                await self._gateway.engine.remove([f"{version.table.path}{file.path}" for file in writing.result()])
+                files, _ = writing.result()
+                await self._gateway.engine.remove([f"{version.table.path}{file.path}" for file in files])
             raise

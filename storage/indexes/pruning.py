@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any, Final, Self
 from uuid import UUID
 
 from catalog import datatypes
-from catalog.model import Column, DataFile, Table
+from catalog.datatypes import LakeForm
+from catalog.model import Column, DataFile, Partition, PartitionValue, Table
 from storage.parquet.bounds import Key, bound_form
+from storage.parquet.partitions import partition_values
 from storage.plan import Comparison, Value
 
 _NUMBERS: Final = (
@@ -40,7 +42,10 @@ def prune(
 
     A file all of whose rows are deleted is left out.
     """
-    conditions = [_Condition.of(table.column(comparison.attnum), comparison) for comparison in predicate]
+    files = list(files)
+    conditions = [
+        _Condition.of(table.column(comparison.attnum), comparison).with_buckets_of(files) for comparison in predicate
+    ]
     kept: list[DataFile] = []
     skipped: list[DataFile] = []
     for file in files:
@@ -54,7 +59,7 @@ class _Condition:
     """A comparison, prepared for all files: its constants as keys, and how to read bounds, if the column has any.
 
     Several constants are in order, strings as bytes, or None if one of them is unknown. Values of a type with
-    `parts` have no bounds.
+    `parts` have no bounds. `buckets` are those of the constants of an equality, by the transform of a partition key.
     """
 
     column_id: int
@@ -63,6 +68,8 @@ class _Condition:
     from_text: Callable[[str], Key] | None = None
     has_nan: bool = False
     parts: bool = False
+    form: LakeForm | None = None
+    buckets: Mapping[str, Collection[PartitionValue]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, column: Column, comparison: Comparison) -> Self:
@@ -79,6 +86,27 @@ class _Condition:
             bound_form(form.ducklake).from_text if given else None,
             has_nan=column.type_oid in (datatypes.FLOAT4, datatypes.FLOAT8),
             parts=bool(form.children),
+            form=form,
+        )
+
+    def with_buckets_of(self, files: Iterable[DataFile]) -> _Condition:
+        """Return the condition with the buckets that its constants have in files that are divided by buckets."""
+        known = all(constant is not None and _is_hashed(constant) for constant in self.constants)
+        if self.form is None or self.operator not in ("=", "in") or not self.constants or not known:
+            return self
+        transforms = {
+            transform
+            for key in {file.partition.key for file in files if file.partition is not None}
+            for column_id, transform in key
+            if column_id == self.column_id and transform.startswith("bucket")
+        }
+        found = {each: frozenset(partition_values(each, self.form, self.constants)) for each in transforms}
+        return replace(self, buckets=found) if found else self
+
+    def _excludes_bucket(self, partition: Partition) -> bool:
+        return partition.values is not None and any(
+            column_id == self.column_id and transform in self.buckets and value not in self.buckets[transform]
+            for (column_id, transform), value in zip(partition.key, partition.values, strict=True)
         )
 
     def may_hold(self, file: DataFile) -> bool:
@@ -92,6 +120,8 @@ class _Condition:
             return False
         if self.operator == "is not null":
             return True
+        if self.buckets and file.partition is not None and self._excludes_bucket(file.partition):
+            return False
         if self.from_text is None:
             return True
         low = None if statistics.minimum is None else self.from_text(statistics.minimum)
@@ -106,6 +136,11 @@ class _Condition:
             constant is None or not _excludes(low, high if below else None, operator, constant)
             for constant in self.constants
         )
+
+
+def _is_hashed(constant: Key) -> bool:
+    """Whether the constant has a bucket: a number does if it is one of 64 bits."""
+    return isinstance(constant, str | bytes) or (type(constant) is int and -(2**63) <= constant < 2**63)
 
 
 def _some_within(ordered: Sequence[Any], low: Any, high: Any) -> bool:

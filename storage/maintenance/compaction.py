@@ -3,7 +3,8 @@
 A file is due if it is small and there are others of about its size, if many of its rows are deleted, or if dropped
 columns take much of it. New files have the live rows of the old ones, in order. Sizes form tiers, so that a row is
 rewritten once for each tier that its file grows through, however small new files are. A table with a sort key has due
-files of one more kind (storage/maintenance/sorted_files.py).
+files of one more kind (storage/maintenance/sorted_files.py). In one with a partition key, files of a partition are
+merged with each other alone, and files without one are divided.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
-from catalog.model import Column, DataFile, Table, TableVersion
-from storage.maintenance.sorted_files import SORTED_FILES_MAX, in_key_order, overlapping
+from catalog.model import Column, DataFile, Partition, Table, TableVersion
+from storage.maintenance.sorted_files import ORDER_ROWS_MAX, SORTED_FILES_MAX, in_key_order, overlapping
 from storage.parquet.arrow_types import leaf_types
 from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
@@ -50,23 +52,80 @@ class Policy:
 
 
 def due(version: TableVersion, policy: Policy) -> list[tuple[DataFile, ...]]:
-    """Return groups of files to be written anew, each to become one file or a few. Pure."""
-    known = frozenset(field_id for column in version.table.columns for field_id, _ in leaf_types(column))
+    """Return groups of files to be written anew, each to become one file or a few. Pure.
+
+    Files of different partitions are in different groups. A group of files that are to be divided becomes a file for
+    each partition."""
+    key = version.table.divided_by
+    if not key:
+        return _due(version, policy)
+    of_partitions: dict[Partition, list[DataFile]] = {}
+    others: list[DataFile] = []
+    for file in version.files:
+        partition = file.partition
+        if partition is None or is_to_be_divided(version.table, file):
+            others.append(file)
+        else:
+            of_partitions.setdefault(partition, []).append(file)
+    groups = _due_to_be_divided(replace(version, files=tuple(others)), policy)
+    for files in of_partitions.values():
+        groups += _due(replace(version, files=tuple(files)), policy)
+    return groups
+
+
+def is_to_be_divided(table: Table, file: DataFile) -> bool:
+    """Whether the table has a partition key, and the file has no partition by it."""
+    key = table.divided_by
+    return bool(key) and (file.partition is None or file.partition.key != key or file.partition.values is None)
+
+
+def _due_to_be_divided(version: TableVersion, policy: Policy) -> list[tuple[DataFile, ...]]:
+    """The same of files that have no partition. They have hot rows, or rows of small partitions; or they are from
+    before the key, and then all of them are due."""
+    known = _known(version.table)
+    key = version.table.divided_by
+    before = {
+        file.path
+        for file in version.files
+        if file.hot_rows is None and (file.partition is None or file.partition.key != key)
+    }
     files = [file for file in version.files if _can_be_read(version.table, file, known)]
-    by_key = bool(version.table.sort_key)
-    if policy.all_files:
-        return [tuple(files)] if by_key and files else _groups(files, known, policy.file_bytes)
+    wasted, merged_ones, _ = _chosen([file for file in files if file.path not in before], known, policy)
+    chosen = before | wasted | merged_ones
+    return _groups(
+        [file for file in files if policy.all_files or file.path in chosen], known, SORTED_FILES_MAX * policy.file_bytes
+    )
+
+
+def _known(table: Table) -> frozenset[int]:
+    return frozenset(field_id for column in table.columns for field_id, _ in leaf_types(column))
+
+
+def _chosen(
+    files: Sequence[DataFile], known: frozenset[int], policy: Policy
+) -> tuple[set[str], set[str], list[DataFile]]:
+    """Return the paths of files with much waste, those of small files to be merged, and all small files."""
     wasted = {file.path for file in files if _waste(file, known) >= policy.waste}
     small = [file for file in files if _live_bytes(file, known) < policy.small_bytes]
     tiers = {file.path: _tier(_live_bytes(file, known)) for file in small}
     full = [tier for tier, count in Counter(tiers.values()).items() if count >= max(policy.min_files, 2)]
-    merged = {path for path, tier in tiers.items() if full and tier <= max(full)}
+    merged_ones = {path for path, tier in tiers.items() if full and tier <= max(full)}
     if policy.hot_rows:
-        merged.update(file.path for file in files if file.hot_rows is not None)
-    chosen = [file for file in files if file.path in wasted or file.path in merged]
+        merged_ones.update(file.path for file in files if file.hot_rows is not None)
+    return wasted, merged_ones, small
+
+
+def _due(version: TableVersion, policy: Policy) -> list[tuple[DataFile, ...]]:
+    known = _known(version.table)
+    files = [file for file in version.files if _can_be_read(version.table, file, known)]
+    by_key = bool(version.table.sort_key)
+    if policy.all_files:
+        return [tuple(files)] if by_key and files else _groups(files, known, policy.file_bytes)
+    wasted, merged_ones, small = _chosen(files, known, policy)
+    chosen = [file for file in files if file.path in wasted or file.path in merged_ones]
     if not by_key:
         return _groups(chosen, known, policy.file_bytes)
-    large = [file for file in files if file.path not in merged and file.path not in wasted and file not in small]
+    large = [file for file in files if file.path not in merged_ones and file.path not in wasted and file not in small]
     return [
         *_groups(in_key_order(version.table, chosen), known, SORTED_FILES_MAX * policy.file_bytes),
         *overlapping(version.table, large, policy.min_files, SORTED_FILES_MAX * policy.file_bytes),
@@ -131,12 +190,34 @@ def merged(
     stopped: Callable[[], bool],
     file_bytes: int = FILE_BYTES,
 ) -> tuple[DataFile, ...]:
-    """Write the live rows of these files anew; return no file if there are none. Blocking.
+    """Write the live rows of these files anew, in order; return no file if there are none. Blocking.
 
     57014, checked between batches, once `stopped` says so; nothing is left then.
     """
+    writer = ParquetWriter(data_path, table, file_bytes=file_bytes, divides=False)
+    return _copied(data_path, table, old, stopped, writer)
+
+
+def divided_anew(
+    data_path: str,
+    table: Table,
+    old: Sequence[DataFile],
+    stopped: Callable[[], bool],
+    file_bytes: int = FILE_BYTES,
+) -> tuple[tuple[DataFile, ...], npt.NDArray[np.int64] | None]:
+    """The same, where each partition has files of its own. The number of each new row among the old live ones is
+    returned, too; None if they are too many to tell (`tells_order`). Blocking."""
+    writer = ParquetWriter(data_path, table, file_bytes=file_bytes, sorts=True, order_max=ORDER_ROWS_MAX)
+    files = _copied(data_path, table, old, stopped, writer)
+    order = writer.order
+    told = order is not None and len(order) == sum(file.record_count for file in files)
+    return files, order if told else None
+
+
+def _copied(
+    data_path: str, table: Table, old: Sequence[DataFile], stopped: Callable[[], bool], writer: ParquetWriter
+) -> tuple[DataFile, ...]:
     files = LakeFiles(data_path)
-    writer = ParquetWriter(data_path, table, file_bytes=file_bytes)
     try:
         for file in old:
             alive = np.ones(file.record_count, np.bool_)

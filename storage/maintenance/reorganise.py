@@ -38,8 +38,8 @@ class Rewritten(NamedTuple):
 
 
 def packs(files: Iterable[DataFile]) -> Iterator[list[DataFile]]:
-    """Yield groups of files that become one file: each alone, but adjacent small ones together. Pure."""
-    for small, run in groupby(files, is_small):
+    """Yield groups of files that become one file: each alone, but adjacent small ones of a partition together. Pure."""
+    for (small, _), run in groupby(files, lambda file: (is_small(file), file.partition)):
         if small:
             yield list(run)
         else:
@@ -102,7 +102,7 @@ def rewritten(  # noqa: PLR0917
     known = {column.column_id for column in old.columns}
     kept = [column for column in new.columns if column.attnum not in values]
     counted = [] if any(column.column_id in known for column in kept) else old.columns[:1]
-    writer = ParquetWriter(data_path, new, file_bytes=_ONE_FILE_BYTES)
+    writer = ParquetWriter(data_path, new, file_bytes=_ONE_FILE_BYTES, divides=False)
     try:
         # If the file has none of the columns, one of its columns is read for the number of rows.
         first = 0

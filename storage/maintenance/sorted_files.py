@@ -129,7 +129,7 @@ def sorting(version: TableVersion, files: Sequence[DataFile], file_bytes: int) -
     places = (FILE_COLUMN, POSITION_COLUMN) if told else ()
     listed = ", ".join((*map(column_name, columns), *places))
     query = RunnableQuery(f"SELECT {listed} FROM kept ORDER BY {spark_order(table.sort_key)}", (scan,))
-    return RunnableInsert(query, replace(table, sort_key=()), file_bytes=file_bytes)
+    return RunnableInsert(query, replace(table, sort_key=()), file_bytes=file_bytes, divided=False)
 
 
 def source_order(

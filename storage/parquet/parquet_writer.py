@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -17,13 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from catalog.errors import SluiceError, SqlState
-from catalog.model import DataFile, Table
+from catalog.model import DataFile, Partition, Table
 from storage.parquet import layout
 from storage.parquet.arrow_types import FIELD_ID, arrow_schema
 from storage.parquet.compression import compression
 from storage.parquet.file_errors import file_error
 from storage.parquet.files import LakeFiles
 from storage.parquet.hot_rows import HOT_BYTES_MAX, HOT_ROWS_MAX, hot_file, may_be_hot
+from storage.parquet.partitions import divided, only_partition
 from storage.parquet.small_files import can_keep, small_files
 from storage.parquet.sort_order import sort_indices
 from storage.parquet.statistics import column_statistics
@@ -35,8 +37,11 @@ ROW_GROUP_BYTES: Final = 32 * 2**20
 # So many hot rows are made faster than a thread begins.
 _ROWS_AT_ONCE: Final = 16
 FILE_BYTES: Final = 256 * 2**20
-# So many bytes of rows are sorted at a time, and become a file.
+# So many bytes of rows are sorted or divided at a time, and become a file, or one for each partition.
 SORT_BYTES: Final = 64 * 2**20
+# A statement makes so many files of partitions, and one more for each so many bytes of rows.
+PARTITION_FILES: Final = 1_000
+PARTITION_FILE_BYTES: Final = 2**20
 
 _WRITE_OPTIONS: Final[dict[str, Any]] = {
     "store_schema": False,
@@ -49,6 +54,10 @@ class ParquetWriter:
 
     If it `sorts`, each file of a table with a sort key is in its order, unless its rows are few; memory is then bounded
     by three times SORT_BYTES. Of the first `order_max` rows it is known where they stood before (`order`).
+
+    If it `divides`, each file of a table with a partition key has rows of one partition. Where there are too many
+    partitions, the rows of small ones are in files of their own, which have none. Memory is bounded likewise, and two
+    files are open at most. Otherwise a file has a partition if all its rows happen to be of one.
 
     Up to `hot_rows` rows become hot rows, without a file (`storage.parquet.hot_rows`). `write` takes batches whose
     columns are the table's, in order, in lake form (`storage.parquet.arrow_types.arrow_schema`). `finish` syncs and
@@ -65,11 +74,14 @@ class ParquetWriter:
         syncs_later: bool = False,
         hot_rows: int = 0,
         sorts: bool = False,
+        divides: bool = True,
         order_max: int = 0,
     ) -> None:
         self._sorts = sorts and bool(table.sort_key)
+        self._divides = divides and bool(table.partition_key)
         self._order_max = order_max
         self._orders: list[npt.NDArray[np.int64]] = []
+        self._mixed_orders: list[npt.NDArray[np.int64]] = []
         self._sorted_rows = 0
         self._files = LakeFiles(data_path)
         self._table = table
@@ -81,7 +93,10 @@ class ParquetWriter:
         self._pending_rows = 0
         self._pending_bytes = 0
         self._open: _OpenFile | None = None
+        self._mixed: _OpenFile | None = None  # has rows of several partitions
         self._written: list[DataFile] = []
+        self._written_mixed: list[DataFile] = []
+        self._files_allowed = float(PARTITION_FILES)
         self._paths: list[str] = []
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -92,9 +107,9 @@ class ParquetWriter:
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
         self._pending_bytes += rows.nbytes
-        if self._sorts:
+        if self._sorts or self._divides:
             if self._pending_bytes >= SORT_BYTES:
-                self._write_sorted()
+                self._write_in_order()
             return
         while self._pending_rows >= ROW_GROUP_ROWS:
             self._write_row_group(ROW_GROUP_ROWS)
@@ -103,29 +118,33 @@ class ParquetWriter:
 
     def finish(self) -> tuple[DataFile, ...]:
         """Write the rest, sync, and return the files; none if there were no rows. On failure, `abort`."""
-        if self._open is None and not self._written and self._are_hot():
+        if self._makes_hot_rows:
             return (self._hot_file(),)
         many = self._pending_rows > ROW_GROUP_ROWS or self._pending_bytes > ROW_GROUP_BYTES
-        if self._sorts and (many or self._written):
-            self._write_sorted()
+        if self._divides or (self._sorts and (many or self._written)):
+            self._write_in_order()
         self._write_row_group()
         self._close_file()
+        self._close_mixed()
         (self._files.sync_later if self._syncs_later else self._files.sync)(self._paths)
-        return tuple(self._written)
+        return (*self._written, *self._written_mixed)
 
     @property
     def order(self) -> npt.NDArray[np.int64] | None:
         """For each row of the files, its number among the rows as they were given; fewer than all if they are more than
         `order_max`. None if the rows stand as they were given."""
-        return np.concatenate([np.empty(0, np.int64), *self._orders]) if self._sorted_rows else None
+        if not self._sorted_rows:
+            return None
+        return np.concatenate([np.empty(0, np.int64), *self._orders, *self._mixed_orders])
 
     @property
     def makes_no_file(self) -> bool:
         """Whether `finish`, called now, makes hot rows of a few, which takes no time."""
-        return self._open is None and not self._written and self._are_hot() and self._pending_rows <= _ROWS_AT_ONCE
+        return self._makes_hot_rows and self._pending_rows <= _ROWS_AT_ONCE
 
-    def _are_hot(self) -> bool:
-        return 0 < self._pending_rows <= self._hot_rows and self._pending_bytes <= HOT_BYTES_MAX
+    @property
+    def _makes_hot_rows(self) -> bool:
+        return not self._paths and 0 < self._pending_rows <= self._hot_rows and self._pending_bytes <= HOT_BYTES_MAX
 
     def _hot_file(self) -> DataFile:
         rows = pa.concat_tables(self._pending)
@@ -136,11 +155,13 @@ class ParquetWriter:
 
     def abort(self) -> None:
         """Remove everything written so far."""
-        if self._open is not None:
-            self._open.discard()
-            self._open = None
+        for each in (self._open, self._mixed):
+            if each is not None:
+                each.discard()
+        self._open = self._mixed = None
         self._pending.clear()
         self._written.clear()
+        self._written_mixed.clear()
         paths, self._paths = self._paths, []
         try:
             self._files.remove(paths)
@@ -174,20 +195,74 @@ class ParquetWriter:
         self._pending = [left] if left.num_rows else []
         self._pending_rows, self._pending_bytes = left.num_rows, left.nbytes
         if self._open is None:
-            name = layout.new_data_file()
-            self._files.create_folder(self._table.path)
-            self._paths.append(layout.join(self._table.path, name).lstrip("/"))
-            self._open = _OpenFile(self._files, self._paths[-1], self._schema, rows.nbytes)
+            self._open = self._begin(rows)
+        if self._table.partition_key:
+            self._open.note_partition(only_partition(rows, self._table))
         self._open.write(rows)
         if self._open.size >= self._file_bytes:
             self._close_file()
 
-    def _write_sorted(self) -> None:
-        """Write the pending rows as a file, in the order of the sort key."""
+    def _begin(self, rows: pa.Table) -> _OpenFile:
+        """Begin a file, of which these are the first rows."""
+        name = layout.new_data_file()
+        self._files.create_folder(self._table.path)
+        self._paths.append(layout.join(self._table.path, name).lstrip("/"))
+        return _OpenFile(self._files, self._paths[-1], self._schema, rows.nbytes)
+
+    def _write_in_order(self) -> None:
+        """Write the pending rows as a file in the order of the sort key, or as files of their partitions."""
         if not self._pending:
             return
         rows = pa.concat_tables(self._pending)
-        self._pending = []
+        self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+        if self._divides:
+            self._write_divided(rows)
+        else:
+            self._write_sorted(rows)
+
+    def _write_divided(self, rows: pa.Table) -> None:
+        self._files_allowed += rows.nbytes / PARTITION_FILE_BYTES
+        present = None if self._open is None else self._open.partition
+        found = divided(rows, self._table, present, int(self._files_allowed) - len(self._paths), sorts=self._sorts)
+        group = max(1, min(ROW_GROUP_ROWS, rows.num_rows * ROW_GROUP_BYTES // max(rows.nbytes, 1)))
+        self._tell_order(found.order, found.placed)
+        del rows
+        first = 0
+        for partition, count in found.parts:
+            if self._open is not None and self._open.partition != partition:
+                self._close_file()
+            for start in range(first, first + count, group):
+                part = found.rows.slice(start, min(group, first + count - start))
+                if self._open is None:
+                    self._open = self._begin(part)
+                    self._open.note_partition(partition)
+                self._open.write(part)
+                if self._open.size >= self._file_bytes:
+                    self._close_file()
+            first += count
+        for start in range(first, found.rows.num_rows, group):
+            part = found.rows.slice(start, group)
+            if self._mixed is None:
+                self._mixed = self._begin(part)
+                self._mixed.note_partition(Partition(self._table.divided_by, None))
+            self._mixed.write(part)
+            if self._mixed.size >= self._file_bytes:
+                self._close_mixed()
+        if self._sorts:
+            self._close_file()
+            self._close_mixed()
+
+    def _tell_order(self, places: npt.NDArray[np.int64], placed: int) -> None:
+        """Note the order of rows; those from number `placed` on go to a mixed file."""
+        if self._sorted_rows + len(places) <= self._order_max:
+            self._orders.append(places[:placed] + self._sorted_rows)
+            self._mixed_orders.append(places[placed:] + self._sorted_rows)
+        else:
+            self._order_max = 0
+            self._orders, self._mixed_orders = [], []
+        self._sorted_rows += len(places)
+
+    def _write_sorted(self, rows: pa.Table) -> None:
         places = sort_indices(rows, self._table)
         if self._sorted_rows + rows.num_rows <= self._order_max:
             self._orders.append(places.to_numpy().astype(np.int64) + self._sorted_rows)
@@ -209,11 +284,17 @@ class ParquetWriter:
             self._written.append(written)
             self._open = None
 
+    def _close_mixed(self) -> None:
+        if self._mixed is not None:
+            self._written_mixed.append(self._mixed.close(self._table))
+            self._mixed = None
+
 
 class _OpenFile:
     """One Parquet file being written, and its float leaves that have a NaN so far.
 
-    `size_bytes` is the size of its first row group; `rows` are all its rows, or None if they are many.
+    `size_bytes` is the size of its first row group; `rows` are all its rows, or None if they are many. `partition` is
+    that of the rows so far, None if nobody has told it.
     """
 
     def __init__(self, files: LakeFiles, path: str, schema: pa.Schema, size_bytes: int) -> None:
@@ -229,6 +310,12 @@ class _OpenFile:
         self._nan: dict[int, bool] = {}
         self._rows = 0
         self.rows: pa.Table | None = None
+        self.partition: Partition | None = None
+
+    def note_partition(self, partition: Partition) -> None:
+        """Rows of this partition are written next."""
+        same = self.partition is None or self.partition == partition
+        self.partition = partition if same else replace(partition, values=None)
 
     @property
     def size(self) -> int:
@@ -258,6 +345,7 @@ class _OpenFile:
             size_bytes=size,
             footer_size=metadata.serialized_size,
             statistics=column_statistics(metadata, table.columns, self._nan),
+            partition=self.partition,
         )
 
     def discard(self) -> None:

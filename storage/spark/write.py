@@ -3,8 +3,8 @@
 Spark computes the rows of an INSERT, UPDATE or DELETE in one pass, so they are evaluated once. The kind of write
 decides where files are written:
 
-- A large INSERT … SELECT without RETURNING, into a table without arrays, is written by Spark's tasks, into a folder of
-  the job's own, from which the files are moved under their final names.
+- A large INSERT … SELECT without RETURNING, into a table without arrays and without a partition key, is written by
+  Spark's tasks, into a folder of the job's own, from which the files are moved under their final names.
 - Everything else returns as Arrow batches and is written here. For a small statement this saves the 0.1 s of a Spark
   write. It gives list elements field IDs, which Spark's Parquet writer cannot do (DuckDB reads elements without one as
   NULL). Memory is bounded: a row group, and a byte per row of each file that loses rows.
@@ -15,6 +15,7 @@ A statement that fails or is cancelled removes what it wrote. A killed one leave
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -53,7 +54,7 @@ class WriteResult:
     holds the RETURNING columns (None if the query asked for none), to be read once. `positions` are the rows that the
     statement itself deleted, by the path of their data file, ascending. `sources` says of each new row which one it
     replaces: `file` and `position`, in the order of the new files' rows. Only an UPDATE that was asked for them has it,
-    up to the number of rows asked for. `order` is that of ParquetWriter, where the rows were sorted.
+    up to the number of rows asked for. `order` is that of ParquetWriter, where the rows were sorted or divided.
     """
 
     data_files: tuple[DataFile, ...] = ()
@@ -63,6 +64,12 @@ class WriteResult:
     positions: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     sources: pa.Table | None = None
     order: npt.NDArray[np.int64] | None = None
+
+    def in_order(self, sources: pa.Table | None) -> pa.Table | None:
+        """Return a table with a row for each new row as it was given, in the order of the new files' rows."""
+        if sources is None or self.order is None or len(self.order) != sources.num_rows:
+            return sources
+        return sources.unify_dictionaries().take(pa.array(self.order))
 
     def paths(self, table_path: str) -> list[str]:
         """Return every file of the result, relative to the data path; hot rows have none."""
@@ -102,6 +109,7 @@ def insert(work: Work, data_path: str, command: RunnableInsert, spark_writes_fro
         syncs_later=True,
         hot_rows=command.hot_rows,
         sorts=True,
+        divides=command.divided,
     )
     count = 0
     try:
@@ -179,7 +187,7 @@ def replace_rows(
     """Delete the rows at these positions, by the path of their data file, and write others. Without Spark. Up to
     `hot_rows` rows become hot rows; with 0, all that is written is files."""
     positions = DeletedPositions(version)
-    writer = ParquetWriter(data_path, version.table, syncs_later=True, hot_rows=hot_rows)
+    writer = ParquetWriter(data_path, version.table, syncs_later=True, hot_rows=hot_rows, order_max=sys.maxsize)
     try:
         for path, places in gone.items():
             positions.mark(path, places)
@@ -190,7 +198,7 @@ def replace_rows(
     except BaseException:
         writer.abort()
         raise
-    return WriteResult(data_files, delete_files, positions.count, None, positions.marked())
+    return WriteResult(data_files, delete_files, positions.count, None, positions.marked(), order=writer.order)
 
 
 class _Returning:
@@ -213,8 +221,10 @@ def _only(batch: pa.RecordBatch, mask: np.ndarray[tuple[int], np.dtype[np.bool_]
 
 
 def _spark_can_write(table: Table) -> bool:
-    """Whether Spark can write: no arrays (see above), and no names that differ only in case, which Spark takes for the
-    same."""
+    """Whether Spark can write: no arrays and no partition key (see above), and no names that differ only in case, which
+    Spark takes for the same."""
+    if table.partition_key:
+        return False
     names = {column.name.lower() for column in table.columns}
     return len(names) == len(table.columns) and not any(has_list(column.form) for column in table.columns)
 

@@ -7,6 +7,7 @@ The conditions that Spark can compute choose the rows beforehand; without any, e
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -139,7 +140,7 @@ async def change_portions(
     replaced: dict[str, list[npt.NDArray[np.int64]]] = {}
     pairs: list[pa.Table | None] = []
     try:
-        async with WriterAside(path, table, session.transaction.hot_rows_max) as writer:
+        async with WriterAside(path, table, session.transaction.hot_rows_max, order_max=sys.maxsize) as writer:
             async for loaded in parts.loaded():
                 check(session)
                 computing.count_copied(loaded.rows.nbytes)
@@ -181,4 +182,4 @@ async def _with_deletions(
     except BaseException:
         await session.gateway.engine.discard(made, version.table.path)
         raise
-    return WriteResult(made.data_files, result.delete_files, result.row_count, None, result.positions)
+    return WriteResult(made.data_files, result.delete_files, result.row_count, None, result.positions, order=made.order)

@@ -146,7 +146,7 @@ class Changing:
         there instead, also if they are locked while there is no `waiting`.
         """
         rows = {path: each for path, each in (result.positions if met is None else met).items() if len(each)}
-        pairs = result.sources if sources is None else sources
+        pairs = result.sources if sources is None else result.in_order(sources)
         try:
             if await hold_rows(self.session, rows, version, strength, waiting):
                 if strength is Strength.NO_KEY_UPDATE and pairs is not None:
@@ -190,8 +190,8 @@ class Changing:
         if not (result.data_files or result.delete_files):
             return
         session, table, change = self.session, version.table, row_change(result, version)
-        pairs = result.sources if sources is None else sources
-        paired = by_key if pairs is None else pairs
+        pairs = result.sources if sources is None else result.in_order(sources)
+        paired = result.in_order(by_key) if pairs is None else pairs
         session.cursors.note(table.oid, replace(result, sources=paired))
         await keep_keys(session, table, change, assigned, deferred_now(table.keys, self._modes))
         await note_unchanged(session, version, change.data_files, assigned, paired)

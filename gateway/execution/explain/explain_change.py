@@ -34,7 +34,7 @@ from planner.schema.trial_outcome import ShadowIndex, compound_change, trial_out
 from planner.syntax.alter_text import using_expressions
 from planner.syntax.concurrently_option import concurrent_command, plainly
 from planner.syntax.statements import explained
-from planner.syntax.table_options import told_sort_by, without_own_options
+from planner.syntax.table_options import TableLayout, told_layout, without_own_options
 
 if TYPE_CHECKING:
     from gateway.backend.analysis import Analysis
@@ -132,14 +132,14 @@ class ExplainChangePortal(StatementPortal):
         if self._query is not None and concurrent_command(self._query.utilityStmt) is not None:
             changing = plainly(changing)
         utility = None if self._query is None else self._query.utilityStmt
-        sort_key = None if utility is None else told_sort_by(utility)
-        if sort_key is not None:
+        layout = TableLayout() if utility is None else told_layout(utility)
+        if layout:
             changing = without_own_options(changing)
         statements = [TRIAL.begin, _LOCK_TIMEOUT, Statement(changing)]
         if using:
             statements.append(recompute(self.routed.lake[0], using))
-        if sort_key is not None and utility is not None and utility.type != "CREATESTMT" and self.routed.lake:
-            statements.append(catalog_calls.set_sort_key(self.routed.lake[0], sort_key, lasting=False))
+        if utility is not None and utility.type != "CREATESTMT" and self.routed.lake:
+            statements += catalog_calls.set_layout(self.routed.lake[0], layout, lasting=False)
         statements.append(catalog_calls.explained(self._changing.mark.own))
         while True:
             try:

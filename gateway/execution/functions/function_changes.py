@@ -158,7 +158,7 @@ async def _write(
     strength = await asyncio.to_thread(strength_of, table, loaded, outcome)
     if not await changing.claim(result, version, strength, sources=sources, lost=lost, waiting=waiting):
         return None
-    return Written(version, result, sources, updates=taken.fresh.num_rows > 0)
+    return Written(version, result, result.in_order(sources), updates=taken.fresh.num_rows > 0)
 
 
 def is_undecided(error: SluiceError) -> bool:

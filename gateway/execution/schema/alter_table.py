@@ -43,7 +43,7 @@ from gateway.statement.portal import StatementPortal
 from gateway.transaction.ddl_sequences import Counted, owned_sequences
 from gateway.wire.messages.backend import CommandComplete
 from planner.syntax.alter_text import numbered_later, past_guards, refers, restarts_columns, using_expressions
-from planner.syntax.table_options import altered_sort_by, without_own_options
+from planner.syntax.table_options import altered_layout, without_own_options
 from planner.tree.references import calls_users
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class AlterPortal(StatementPortal):
         self._refers = refers(routed.query.utilityStmt)
         self._makes_index = routed.query.utilityStmt.type == "INDEXSTMT"
         self._numbered_later = numbered_later(routed.query.utilityStmt)
-        self._sort_key = altered_sort_by(routed.query.utilityStmt)
-        self._sql = analysis.sql if self._sort_key is None else without_own_options(analysis.sql)
+        self._layout = altered_layout(routed.query.utilityStmt)
+        self._sql = without_own_options(analysis.sql) if self._layout else analysis.sql
         self._answers: list[bytes] = []
         self._tag = ""
         self._client_min_messages = "notice"
@@ -144,9 +144,7 @@ class AlterPortal(StatementPortal):
         return [Statement(self._sql), *computed, *self._laying_out()]
 
     def _laying_out(self) -> list[Statement]:
-        if self._sort_key is None:
-            return []
-        return [catalog_calls.set_sort_key(self._relid, self._sort_key, lasting=False)]
+        return catalog_calls.set_layout(self._relid, self._layout, lasting=False)
 
     async def _defer_rewriting(self, columns: Reorganisation, counted: Counted) -> bool:
         """`_defer` for a change that rewrites files of a shared table."""
@@ -256,7 +254,7 @@ class AlterPortal(StatementPortal):
         await refuse_pending(self.session, self._tag, [self._relid])
         if self._using:
             await self.session.backend.run(recompute(self._relid, self._using))
-        if self._sort_key is not None:
+        if self._layout:
             await self.session.backend.run(*self._laying_out())
         if self._numbered_later:
             await self._check_numbered()

@@ -1,4 +1,5 @@
-"""CREATE TABLE … WITH (sluice.sort_by = …): PostgreSQL makes the table without the option, the catalog keeps it.
+"""CREATE TABLE … WITH (sluice.sort_by = …, sluice.partition_by = …): PostgreSQL makes the table without these options,
+the catalog keeps them.
 
 ALTER TABLE sets it as any change of one table's schema (gateway/execution/schema/alter_table.py).
 """
@@ -13,7 +14,7 @@ from gateway.execution.changes.shadow_execution import send_own
 from gateway.execution.schema.create_table import CreateTablePortal
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
 from gateway.wire.messages.backend import CommandComplete
-from planner.syntax.table_options import is_laid_out, refuse_own_options, sort_by, without_own_options
+from planner.syntax.table_options import is_laid_out, refuse_own_options, table_layout, without_own_options
 from planner.tree.nodes import name_of
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ def create_table_portal(session: SessionContext, analysis: Analysis, routed: Rou
 
 async def lay_out(session: SessionContext, oid: int, options: Any) -> None:
     """Give a table that the transaction has just made the layout that its options ask for."""
-    key = sort_by(options)
-    if key:
-        await session.backend.run(catalog_calls.set_sort_key(oid, key, lasting=True))
+    statements = catalog_calls.set_layout(oid, table_layout(options), lasting=True)
+    if statements:
+        await session.backend.run(*statements)
 
 
 class _LaidOutPortal(SchemaOnlyPortal):

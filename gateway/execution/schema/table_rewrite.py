@@ -321,8 +321,8 @@ class Reorganisation:
         files: Sequence[DataFile],
     ) -> dict[str, pa.Table]:
         """The same for rows with `computed` and `drawn` values, which are written to files temporarily."""
-        table = replace(self.new, columns=tuple(each for each in self.new.columns if each.attnum not in plan.targets))
-        written: list[Rewritten] = []
+        kept = tuple(each for each in self.new.columns if each.attnum not in plan.targets)
+        table, written = replace(self.new, columns=kept, partition_key=()), list[Rewritten]()
         made: set[str] = set()
         try:
             await aside(partial(self._write, table, files, computed, dict(drawn), written))
