@@ -5,12 +5,14 @@ Contract: the snapshot of a time never changes. A running commit is waited for i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
+from catalog.partitions import partition_from_json, partition_to_json
 from catalog.store import Store
 
 _BY_NUMBER: Final = """
@@ -57,20 +59,13 @@ WHERE NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table t
     WHERE t.table_id = f.table_id AND t.begin_snapshot <= greatest(f.begin_snapshot, o.id)
         AND (t.end_snapshot IS NULL OR t.end_snapshot > greatest(f.begin_snapshot, o.id)))
 """
-# Files whose partition values DuckLake has otherwise, or by another key, than the file was divided by.
-_MISPLACED: Final = """
-SELECT f.path, 'DuckLake has other partition values of this file' AS message
-FROM pg_sluice.data_file f
-CROSS JOIN LATERAL (
-    SELECT jsonb_agg(v.partition_value ORDER BY v.partition_key_index) AS texts
-    FROM pg_ducklake.ducklake_file_partition_value v
-    WHERE v.table_id = f.table_id AND v.data_file_id = f.data_file_id) v
-CROSS JOIN LATERAL (
-    SELECT jsonb_agg(jsonb_build_array(c.column_id, c.transform) ORDER BY c.partition_key_index) AS key
+# Files with a partition, and the key of the partition that DuckLake has of them.
+_PARTITIONS: Final = """
+SELECT f.path, f.partition::text AS partition, (
+    SELECT jsonb_agg(jsonb_build_array(c.column_id, c.transform) ORDER BY c.partition_key_index)::text
     FROM pg_ducklake.ducklake_partition_column c
-    WHERE c.table_id = f.table_id AND c.partition_id = f.partition_id) c
-WHERE CASE WHEN f.partition_id IS NULL THEN v.texts IS NOT NULL
-           ELSE (v.texts, c.key) IS DISTINCT FROM (f.partition -> 'texts', f.partition -> 'key') END
+    WHERE c.table_id = f.table_id AND c.partition_id = f.partition_id) AS key
+FROM pg_sluice.data_file f WHERE f.partition_id IS NOT NULL
 """
 
 
@@ -149,5 +144,12 @@ async def unreadable(store: Store) -> list[tuple[str, str]]:
 
 
 async def misplaced(store: Store) -> list[tuple[str, str]]:
-    """Return the files of which DuckLake has wrong partition values, and the fault."""
-    return [(row["path"], row["message"]) for row in await store.fetch(_MISPLACED)]
+    """Return the files of which DuckLake has other partition values than the catalog itself, and the fault."""
+    found = []
+    for row in await store.fetch(_PARTITIONS):
+        told = json.loads(row["partition"] or "null")
+        partition = partition_from_json(told)
+        right = json.loads(json.dumps(partition_to_json(partition)))
+        if partition is None or right != told or json.loads(row["key"] or "null") != told["key"]:
+            found.append((row["path"], "DuckLake has other partition values of this file"))
+    return found

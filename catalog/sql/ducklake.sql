@@ -48,13 +48,6 @@ CREATE TABLE pg_ducklake.ducklake_file_column_stats (
     extra_stats varchar
 );
 
-CREATE TABLE pg_ducklake.ducklake_file_partition_value (
-    data_file_id bigint,
-    table_id bigint,
-    partition_key_index bigint,
-    partition_value varchar
-);
-
 CREATE TABLE pg_ducklake.ducklake_file_variant_stats (
     data_file_id bigint,
     table_id bigint,
@@ -240,6 +233,5 @@ CREATE TABLE pg_ducklake.ducklake_view (
 CREATE INDEX ON pg_ducklake.ducklake_table (table_id);
 CREATE INDEX ON pg_ducklake.ducklake_column (table_id);
 CREATE INDEX ON pg_ducklake.ducklake_file_column_stats (table_id, data_file_id);
-CREATE INDEX ON pg_ducklake.ducklake_file_partition_value (table_id, data_file_id);
 CREATE INDEX ON pg_ducklake.ducklake_table_stats (table_id);
 CREATE INDEX ON pg_ducklake.ducklake_table_column_stats (table_id, column_id);

@@ -228,9 +228,6 @@ SET search_path = pg_catalog, pg_temp AS $$
     ), statistics AS (
         DELETE FROM pg_ducklake.ducklake_file_column_stats s USING data
         WHERE s.table_id = data.table_id AND s.data_file_id = data.data_file_id
-    ), partition_values AS (
-        DELETE FROM pg_ducklake.ducklake_file_partition_value v USING data
-        WHERE v.table_id = data.table_id AND v.data_file_id = data.data_file_id
     )
     INSERT INTO pg_ducklake.ducklake_files_scheduled_for_deletion
         SELECT DISTINCT ON (gone.path) gone.id, folder.path || gone.path, true, clock_timestamp()

@@ -106,6 +106,21 @@ BEGIN
     RETURN format('altered_table:%s', of_table);
 END $$;
 
+-- The partition values of files. DuckDB 1.5.5 looks for rows with a value of a column in a bucket, by the key of the snapshot
+-- that it reads, in files that have the bucket here alone. So files that are not divided by that key have all its buckets.
+CREATE VIEW pg_ducklake.ducklake_file_partition_value WITH (security_invoker) AS
+    SELECT f.data_file_id, f.table_id, v.place - 1 AS partition_key_index, v.value::varchar AS partition_value
+    FROM pg_sluice.data_file f CROSS JOIN LATERAL jsonb_array_elements_text(
+        CASE WHEN f.partition_id IS NOT NULL THEN f.partition -> 'texts' END) WITH ORDINALITY v (value, place)
+    UNION ALL
+    SELECT f.data_file_id, f.table_id, c.partition_key_index, bucket::varchar
+    FROM pg_ducklake.ducklake_partition_column c JOIN pg_ducklake.ducklake_partition_info i USING (partition_id, table_id)
+    JOIN pg_sluice.data_file f ON f.table_id = c.table_id AND f.hot_rows IS NULL
+        AND f.partition_id IS DISTINCT FROM c.partition_id
+        AND (f.end_snapshot IS NULL OR f.end_snapshot > i.begin_snapshot)
+        AND (i.end_snapshot IS NULL OR i.end_snapshot > f.begin_snapshot)
+    CROSS JOIN LATERAL generate_series(0, substring(c.transform FROM '^bucket\(([0-9]+)\)$')::integer - 1) AS bucket;
+
 -- Forget keys that no snapshot from `horizon` on has, unless files that were divided by them are still there.
 CREATE FUNCTION pg_sluice.expire_partition_keys(horizon bigint) RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp AS $$

@@ -201,11 +201,6 @@ BEGIN
                (s.value ->> 'null_count')::bigint, s.value ->> 'minimum', s.value ->> 'maximum',
                (s.value ->> 'contains_nan')::boolean, NULL
         FROM numbered n CROSS JOIN LATERAL jsonb_each(n.f -> 'statistics') s WHERE n.hot_rows IS NULL
-    ), valued AS (
-        INSERT INTO pg_ducklake.ducklake_file_partition_value
-        SELECT n.id, of_table, v.place - 1, v.value
-        FROM numbered n CROSS JOIN LATERAL jsonb_array_elements_text(
-            CASE WHEN n.divided THEN n.f #> '{partition,texts}' END) WITH ORDINALITY v (value, place)
     )
     UPDATE pg_ducklake.ducklake_table_stats t SET
         record_count = t.record_count + n.records, next_row_id = t.next_row_id + n.records,

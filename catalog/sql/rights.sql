@@ -61,7 +61,8 @@ BEGIN
     END LOOP;
 END $$;
 GRANT USAGE ON SCHEMA pg_ducklake TO sluice_reader;
-GRANT SELECT ON pg_ducklake.ducklake_data_file, pg_ducklake.ducklake_delete_file TO sluice_reader;
+GRANT SELECT ON pg_ducklake.ducklake_data_file, pg_ducklake.ducklake_delete_file, pg_ducklake.ducklake_file_partition_value
+    TO sluice_reader;
 -- Also where nobody may connect but who is allowed to by name.
 DO $$
 BEGIN

@@ -36,7 +36,9 @@ async def check(directory: DataDirectory, catalog: str | None, settings: StoreSe
         newest = await store.versions([row["relid"] for row in relations])
         # Unreadable files have been reported already.
         broken = {
-            finding.path.rpartition("/")[0] + "/" for finding in findings if finding.kind not in {"orphan", "snapshot"}
+            finding.path.rpartition("/")[0] + "/"
+            for finding in findings
+            if finding.kind not in {"orphan", "snapshot", "partition"}
         }
         whole = [version for version in newest.values() if version.table.path not in broken]
         findings += await asyncio.to_thread(check_constraints, data_path, whole)

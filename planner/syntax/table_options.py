@@ -18,7 +18,8 @@ _NAMESPACE: Final = "sluice"
 _SORT_BY: Final = "sort_by"
 _PARTITION_BY: Final = "partition_by"
 _UNITS: Final = ("year", "month", "day", "hour")
-_BUCKETS_MAX: Final = 2**31 - 1
+# DuckDB is told all buckets of a file that is not divided by them (catalog/sql/partitions.sql).
+_BUCKETS_MAX: Final = 4_096
 _NAME_BYTES_MAX: Final = 63  # NAMEDATALEN
 _Key = TypeVar("_Key", "SortBy", "PartitionBy")
 
