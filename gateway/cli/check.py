@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from catalog.snapshots import misplaced, scheduled_files, unreadable
 from gateway.cli.offline_catalog import opened
@@ -14,6 +15,9 @@ from storage.maintenance.consistency import check_constraints
 from storage.maintenance.partition_check import check_partitions
 from storage.parquet.layout import is_local
 from storage.parquet.object_store import StoreSettings, connect
+
+# Faults of files that can be read all the same.
+_READABLE: Final = {"orphan", "snapshot", "partition"}
 
 
 async def check(directory: DataDirectory, catalog: str | None, settings: StoreSettings) -> list[str]:
@@ -35,11 +39,7 @@ async def check(directory: DataDirectory, catalog: str | None, settings: StoreSe
         relations = await store.fetch("SELECT relid::bigint FROM pg_sluice.relation")
         newest = await store.versions([row["relid"] for row in relations])
         # Unreadable files have been reported already.
-        broken = {
-            finding.path.rpartition("/")[0] + "/"
-            for finding in findings
-            if finding.kind not in {"orphan", "snapshot", "partition"}
-        }
+        broken = {finding.path.rpartition("/")[0] + "/" for finding in findings if finding.kind not in _READABLE}
         whole = [version for version in newest.values() if version.table.path not in broken]
         findings += await asyncio.to_thread(check_constraints, data_path, whole)
         for version in whole:

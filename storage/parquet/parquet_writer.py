@@ -223,14 +223,15 @@ class ParquetWriter:
     def _write_divided(self, rows: pa.Table) -> None:
         self._files_allowed += rows.nbytes / PARTITION_FILE_BYTES
         present = None if self._open is None else self._open.partition
-        found = divided(rows, self._table, present, int(self._files_allowed) - len(self._paths), sorts=self._sorts)
+        found = divided(rows, self._table, present, max(int(self._files_allowed), 0), sorts=self._sorts)
         group = max(1, min(ROW_GROUP_ROWS, rows.num_rows * ROW_GROUP_BYTES // max(rows.nbytes, 1)))
         self._tell_order(found.order, found.placed)
         del rows
         first = 0
         for partition, count in found.parts:
-            if self._open is not None and self._open.partition != partition:
+            if self._open is None or self._open.partition != partition:
                 self._close_file()
+                self._files_allowed -= 1
             for start in range(first, first + count, group):
                 part = found.rows.slice(start, min(group, first + count - start))
                 if self._open is None:

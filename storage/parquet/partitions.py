@@ -64,9 +64,9 @@ def divided(rows: pa.Table, table: Table, present: Partition | None, parts_max: 
     firsts = np.concatenate([[0], np.flatnonzero(_changes(keys)) + 1])
     counts = np.diff([*firsts, rows.num_rows])
     chosen = np.sort(np.argsort(-counts, kind="stable")[: parts_max + 1])
-    values = list(zip(*(_told(keys, table, firsts[chosen])), strict=True))
+    key, values = table.divided_by, list(zip(*_told(keys, table, firsts[chosen]), strict=True))
     found = [
-        (place, Partition(table.divided_by, each))
+        (place, Partition(key, each))
         for place, each in zip(chosen.tolist(), values, strict=True)
         if not any(isinstance(value, str) and len(value.encode()) > TEXT_BYTES_MAX for value in each)
     ]

@@ -28,6 +28,7 @@ from py4j.java_gateway import JavaObject
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, DataFile, DeleteFile, Table, TableVersion
+from catalog.partitions import UNITS
 from storage.parquet import layout
 from storage.parquet.arrow_types import has_list, leaf_types, spark_field
 from storage.parquet.files import LakeFiles
@@ -96,10 +97,13 @@ def insert(work: Work, data_path: str, command: RunnableInsert, spark_writes_fro
     frame = work.frame(command.source)
     width = len(command.table.columns)
     returns = len(frame.columns()) > width
-    if not returns and _spark_can_write(command.table) and LakeFiles(data_path).spark_writes:
+    spark_can_write = _spark_can_write(command.table) and LakeFiles(data_path).spark_writes
+    if not returns and (spark_can_write or command.table.partition_key):
         estimate = int(frame.queryExecution().optimizedPlan().stats().sizeInBytes())
         if estimate >= spark_writes_from:
-            return _insert_by_spark(work, data_path, command.table, frame, estimate)
+            if not command.table.partition_key:
+                return _insert_by_spark(work, data_path, command.table, frame, estimate)
+            frame = _by_partition(work.jvm, frame, command.table)
     rows = work.rows(frame)
     returning = _Returning(rows.schema, width)
     writer = ParquetWriter(
@@ -277,6 +281,18 @@ def _in_tasks(jvm: SparkJvm, frame: JavaObject, table: Table, tasks: int) -> Jav
         ]
     )
     return frame.repartitionByRange(tasks, key).sortWithinPartitions(key)
+
+
+def _by_partition(jvm: SparkJvm, frame: JavaObject, table: Table) -> JavaObject:
+    """Return the frame in an order in which most rows of a partition follow each other, so that their files are large.
+    Buckets have no order in Spark."""
+    columns = [f"column_{index}" for index in range(len(table.columns))]
+    places = {column.attnum: index for index, column in enumerate(table.columns)}
+    named = frame.toDF(jvm.view.PythonUtils.toSeq(columns))
+    values = [each.attnum for each in table.partition_key if each.transform == "identity"]
+    times = [each.attnum for each in table.partition_key if each.transform in UNITS]
+    order = [named.col(columns[places[attnum]]) for attnum in dict.fromkeys([*values, *times])]
+    return named.sort(jvm.view.PythonUtils.toSeq(order)) if order else frame
 
 
 def _with_field_ids(jvm: SparkJvm, frame: JavaObject, columns: tuple[Column, ...]) -> JavaObject:

@@ -19,7 +19,8 @@ import pytest
 
 from catalog import datatypes
 from catalog.errors import SluiceError
-from catalog.model import SortColumn, Table, TableVersion
+from catalog.model import PartitionColumn, SortColumn, Table, TableVersion
+from storage.parquet import parquet_writer
 from storage.parquet.parquet_writer import ROW_GROUP_ROWS
 from storage.plan import RunnableDelete, RunnableInsert, RunnableUpdate
 from storage.spark.engine import SparkEngine
@@ -235,6 +236,49 @@ async def test_a_large_insert_has_a_range_of_the_sort_key_in_each_file(engine: S
         bounds.append((known[-1], known[0]))
     assert len(bounds) == 2
     assert all(low[1] < high[0] for low, high in itertools.pairwise(sorted(bounds)))
+
+
+async def test_a_large_insert_has_few_files_of_each_partition(
+    engine: SparkEngine, lake_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark sorts the rows, so that no partition has a file for each part that is divided at a time."""
+    monkeypatch.setattr(parquet_writer, "SORT_BYTES", 2**20)
+    plain = table(**{"a.b`": datatypes.TEXT, "t": datatypes.DATE, "n": datatypes.INT8})
+    key = (PartitionColumn(2, "month"), PartitionColumn(1, "identity"), PartitionColumn(3, "bucket(2)"))
+    of = dataclasses.replace(plain, partition_key=key)
+    sql = (
+        "SELECT IF(id % 3 = 0, NULL, concat('a', id % 3)), date_from_unix_date(CAST(id * 7919 % 90 AS INT)), id"
+        " FROM range(0, 300000, 1, 3)"
+    )
+    result = await engine.insert(RunnableInsert(query(sql), of), "i")
+    assert result.row_count == 300_000
+    found = [file.partition.values for file in result.data_files if file.partition is not None]
+    assert set(found) == set(itertools.product(range(3), (None, "a1", "a2"), range(2)))
+    parts = sum(file.record_count for file in result.data_files) * 20 // 2**20
+    assert parts >= 5
+    assert len(found) == len(result.data_files) <= 18 + 2 * (parts + 2), "else each part has rows of all partitions"
+
+
+async def test_an_update_tells_which_rows_its_divided_ones_replace(engine: SparkEngine, lake_path: Path) -> None:
+    of = dataclasses.replace(table(a=datatypes.INT8), partition_key=(PartitionColumn(1, "bucket(5)"),))
+    count = 2 * ROW_GROUP_ROWS
+    version = write(lake_path, of, pa.table({"a": np.arange(count)}))
+    assert len(version.files) == 5
+    sql = f"SELECT _file, _position, c1 + {count} FROM t"
+    update = RunnableUpdate(query(sql, scan(version, position=True)), version, sources_max=count)
+    result = await engine.update(update, "u")
+    assert len(result.data_files) == 5
+    assert result.sources is not None
+    old = {file.path: pq.read_table(lake_path / of.path / file.path).column(0).to_numpy() for file in version.files}
+    new = np.concatenate(
+        [pq.read_table(lake_path / of.path / each.path).column(0).to_numpy() for each in result.data_files]
+    )
+    pairs = zip(
+        result.sources.column("file").cast(pa.string()).to_pylist(),
+        result.sources.column("position").to_pylist(),
+        strict=True,
+    )
+    assert [int(old[file][position]) + count for file, position in pairs] == new.tolist()
 
 
 async def test_an_update_tells_which_rows_its_sorted_ones_replace(engine: SparkEngine, lake_path: Path) -> None:
