@@ -27,11 +27,12 @@ def process() -> Iterator[GatewayProcess]:
         yield process
 
 
-def fill(process: GatewayProcess, sort_by: str) -> None:
+def fill(process: GatewayProcess, sort_by: str, partition_by: str) -> None:
     """Rows in many files, many of them deleted."""
     with psycopg.connect(process.server.url, autocommit=True) as connection:
         connection.execute("TRUNCATE ledger")
-        connection.execute(f"ALTER TABLE ledger SET (sluice.sort_by = '{sort_by}')".encode())
+        layout = f"sluice.sort_by = '{sort_by}', sluice.partition_by = '{partition_by}'"
+        connection.execute(f"ALTER TABLE ledger SET ({layout})".encode())
         for n in range(_FILES):
             connection.execute("INSERT INTO ledger SELECT g, %s, 'note ' || g FROM generate_series(1, 2000) g", [n])
         connection.execute("DELETE FROM ledger WHERE id %% 3 = 0 AND state < %s", [_FILES])
@@ -39,12 +40,19 @@ def fill(process: GatewayProcess, sort_by: str) -> None:
 
 @pytest.mark.parametrize("kill", [kill_gateway, kill_postgres])
 @pytest.mark.parametrize(
-    ("statement", "retention", "sort_by"),
-    [("VACUUM FULL ledger", "7 days", ""), ("VACUUM ledger", "0", ""), ("VACUUM ledger", "0", "id DESC, state")],
+    ("statement", "retention", "layout"),
+    [
+        ("VACUUM FULL ledger", "7 days", ("", "")),
+        ("VACUUM ledger", "0", ("", "")),
+        ("VACUUM ledger", "0", ("id DESC, state", "")),
+        ("VACUUM ledger", "0", ("", "bucket(3, id)")),
+    ],
 )
-def test_in_the_middle(process: GatewayProcess, kill: Kill, statement: str, retention: str, sort_by: str) -> None:
-    fill(process, sort_by)
-    server = process.server
+def test_in_the_middle(
+    process: GatewayProcess, kill: Kill, statement: str, retention: str, layout: tuple[str, str]
+) -> None:
+    fill(process, *layout)
+    server, count = process.server, 3 if layout[1] else 1
     server.psql("-qc", f"ALTER DATABASE {server.database} SET sluice.retention = '{retention}'")
     before = totals(server)
     ((snapshot,),) = server.query("SELECT max(snapshot_id) FROM pg_sluice.snapshots")
@@ -61,7 +69,8 @@ def test_in_the_middle(process: GatewayProcess, kill: Kill, statement: str, rete
     # What was interrupted is done by the next.
     execute(server, statement)
     assert totals(server) == before
-    assert int(server.query("SELECT files FROM pg_sluice.table_sizes WHERE relation = 'ledger'::regclass")[0][0]) == 1
+    ((files,),) = server.query("SELECT files FROM pg_sluice.table_sizes WHERE relation = 'ledger'::regclass")
+    assert int(files) == count
     if retention == "0":
         ((schema,),) = server.query("SELECT current_schema()")
-        assert len(list((process.data_dir / "lake" / schema).rglob("*.parquet"))) == 1
+        assert len(list((process.data_dir / "lake" / schema).rglob("*.parquet"))) == count

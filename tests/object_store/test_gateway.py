@@ -186,7 +186,7 @@ def test_a_store_that_is_slow_and_fails_at_random_loses_nothing(
     assert check(stored, healthy) == ""
 
 
-@pytest.mark.parametrize("options", ["", "WITH (sluice.sort_by = 'n')"])
+@pytest.mark.parametrize("options", ["", "WITH (sluice.sort_by = 'n')", "WITH (sluice.partition_by = 'bucket(3, n)')"])
 def test_compaction_publishes_no_file_that_is_not_stored(
     stored: GatewayProcess, healthy: S3Server, schema: str, options: str
 ) -> None:
