@@ -42,6 +42,8 @@ SORT_BYTES: Final = 64 * 2**20
 # A statement makes so many files of partitions, and one more for each so many bytes of rows.
 PARTITION_FILES: Final = 1_000
 PARTITION_FILE_BYTES: Final = 2**20
+# All of its files of partitions together have so many statistics of columns, which COMMIT publishes in one value.
+PARTITION_STATISTICS: Final = 1_000_000
 
 _WRITE_OPTIONS: Final[dict[str, Any]] = {
     "store_schema": False,
@@ -96,7 +98,8 @@ class ParquetWriter:
         self._mixed: _OpenFile | None = None  # has rows of several partitions
         self._written: list[DataFile] = []
         self._written_mixed: list[DataFile] = []
-        self._files_allowed = float(PARTITION_FILES)
+        self._parts_begun = 0
+        self._divided_bytes = 0
         self._paths: list[str] = []
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -221,9 +224,13 @@ class ParquetWriter:
             self._write_sorted(rows)
 
     def _write_divided(self, rows: pa.Table) -> None:
-        self._files_allowed += rows.nbytes / PARTITION_FILE_BYTES
+        self._divided_bytes += rows.nbytes
+        allowed = min(
+            PARTITION_FILES + self._divided_bytes // PARTITION_FILE_BYTES,
+            PARTITION_STATISTICS // max(len(self._schema), 1),
+        )
         present = None if self._open is None else self._open.partition
-        found = divided(rows, self._table, present, max(int(self._files_allowed), 0), sorts=self._sorts)
+        found = divided(rows, self._table, present, max(allowed - self._parts_begun, 0), sorts=self._sorts)
         group = max(1, min(ROW_GROUP_ROWS, rows.num_rows * ROW_GROUP_BYTES // max(rows.nbytes, 1)))
         self._tell_order(found.order, found.placed)
         del rows
@@ -231,7 +238,7 @@ class ParquetWriter:
         for partition, count in found.parts:
             if self._open is None or self._open.partition != partition:
                 self._close_file()
-                self._files_allowed -= 1
+                self._parts_begun += 1
             for start in range(first, first + count, group):
                 part = found.rows.slice(start, min(group, first + count - start))
                 if self._open is None:

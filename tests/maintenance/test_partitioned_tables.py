@@ -337,6 +337,16 @@ def test_changed_rows_are_paired_with_the_old_ones(lake: Server, kept: GatewayPr
         connection.execute("DROP TABLE child, parent")
 
 
+def test_a_duplicate_is_told_by_its_line(lake: Server) -> None:
+    with connect(lake, autocommit=True) as connection:
+        connection.execute("CREATE TABLE told (n int PRIMARY KEY, k int) WITH (sluice.partition_by = 'k')")
+        numbers = random.Random(5).sample(range(60_000), 60_000)
+        numbers[50_000] = numbers[123]
+        with pytest.raises(psycopg.errors.UniqueViolation) as raised:
+            copy(connection, "told", "".join(f"{number}\t{place % 7}\n" for place, number in enumerate(numbers)))
+        assert raised.value.diag.context == "COPY told, line 50001"
+
+
 def test_wrong_values_are_told(lake: Server, kept: GatewayProcess) -> None:
     with connect(lake, autocommit=True) as connection, psycopg.connect(kept.catalog_url, autocommit=True) as catalog:
         connection.execute("CREATE TABLE wrong (a int) WITH (sluice.partition_by = 'a')")

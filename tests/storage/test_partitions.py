@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sysconfig
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,18 @@ def test_too_many_partitions_share_a_file(tmp_path: Path, monkeypatch: pytest.Mo
         assert file.partition is not None
         statistics = file.statistics[of.columns[0].column_id]
         assert file.partition.values == (statistics.minimum,) == (statistics.maximum,)
+
+
+def test_statements_have_few_files_of_wide_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_writer, "PARTITION_STATISTICS", 10)
+    monkeypatch.setattr(parquet_writer, "SORT_BYTES", 100)
+    of = keyed(table(k=datatypes.INT4, n=datatypes.INT4), PartitionColumn(1, "identity"))
+    writer = ParquetWriter(str(tmp_path), of)
+    for number in range(200):
+        writer.write(rows(of, (number, number)))
+    files = writer.finish()
+    assert Counter(each is None for each in values_of(files)) == {False: 5, True: 1}
+    assert sorted(each["n"] for each in contents(tmp_path, of, files)) == list(range(200))
 
 
 def test_long_values_have_no_partition(tmp_path: Path) -> None:
