@@ -75,6 +75,8 @@ class Cursors:
         before = self._open.pop(cursor.declared.name, None)
         if before is not None:
             await before.close()
+        if not any(each.declared.places for each in self._open.values()):
+            self.replaced.clear()
         self._open[cursor.declared.name] = cursor
 
     async def find(self, name: str, *, sync: bool = True) -> Cursor | None:

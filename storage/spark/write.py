@@ -68,8 +68,9 @@ class WriteResult:
 
     def in_order(self, sources: pa.Table | None) -> pa.Table | None:
         """Return a table with a row for each new row as it was given, in the order of the new files' rows."""
-        if sources is None or self.order is None or len(self.order) != sources.num_rows:
+        if sources is None or self.order is None:
             return sources
+        assert len(self.order) == sources.num_rows, "the writer has not noted where all rows stood"
         return sources.unify_dictionaries().take(pa.array(self.order))
 
     def paths(self, table_path: str) -> list[str]:

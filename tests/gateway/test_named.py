@@ -370,16 +370,6 @@ _REFUSED: dict[str, tuple[list[str], str]] = {
         ["BEGIN", f"DECLARE c CURSOR FOR SELECT * FROM ({_QUERY} FOR UPDATE) AS locked"],
         "FOR UPDATE or FOR SHARE in this place is not supported on lake tables",
     ),
-    "a current row that was changed otherwise": (
-        [
-            "BEGIN",
-            f"DECLARE c CURSOR FOR {_QUERY} FOR UPDATE",
-            "FETCH c",
-            f"MERGE INTO {_TABLE} USING (VALUES (1)) AS v (k) ON n = k WHEN MATCHED THEN UPDATE SET t = 'x'",
-            f"DELETE FROM {_TABLE} WHERE CURRENT OF c",
-        ],
-        "WHERE CURRENT OF a row that its transaction has replaced untraced is not supported on lake tables",
-    ),
     "a current row of what is locked and PostgreSQL computes": (
         [
             "BEGIN",

@@ -197,7 +197,7 @@ def _nested(times: int) -> str:
     return f"SELECT {'transform(array(' * times}id{'), v -> v + 1)[0]' * times} FROM range(2)"
 
 
-_NESTED = _nested(200)
+_NESTED = _nested(160)
 
 
 def _stopped(engine: SparkEngine) -> int:
@@ -231,7 +231,7 @@ async def test_a_cancel_is_answered_while_spark_analyses(engine: SparkEngine, re
 
 async def test_a_role_has_few_stopped_statements(engine: SparkEngine, reader: Reader) -> None:
     for number in range(8):
-        task = asyncio.ensure_future(reader.table(_nested(150), tag=f"role/{number}"))
+        task = asyncio.ensure_future(reader.table(_nested(100), tag=f"role/{number}"))
         await asyncio.sleep(0.1)
         engine.cancel(f"role/{number}")
         with pytest.raises(SluiceError, match="canceling statement due to user request"):
