@@ -474,5 +474,5 @@ def _data_file(row: asyncpg.Record, statistics: Mapping[int, ColumnStatistics]) 
         place=row["place"],
         delete_file=None if row["deletes"] is None else delete_file_from_json(json.loads(row["deletes"])),
         hot_rows=row["hot_rows"],
-        partition=None if row["partition"] is None else partition_from_json(json.loads(row["partition"])),
+        partition=partition_from_json(json.loads(row["partition"] or "null")),
     )

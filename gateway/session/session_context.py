@@ -82,7 +82,8 @@ class SessionContext:
         self.user = user
         self.machine = Machine()
         self.machine.state = State.IDLE
-        self.tag = f"{quote(user, safe='')}/session-{backend.process_id}-{id(self):x}"
+        # The gateway's own tags do not begin like a role's.
+        self.tag = f"role:{quote(user, safe='')}/session-{backend.process_id}-{id(self):x}"
         self.running = self.tag
         self.cursors = Cursors(self)
         self.timeouts = SessionTimeouts(self)

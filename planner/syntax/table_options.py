@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from catalog.errors import SluiceError, SqlState
+from catalog.partitions import UNITS
 from planner.syntax.lexer import Kind, Token, tokens
 from planner.tree.nodes import Node, text, walk
 
 _NAMESPACE: Final = "sluice"
 _SORT_BY: Final = "sort_by"
 _PARTITION_BY: Final = "partition_by"
-_UNITS: Final = ("year", "month", "day", "hour")
 # DuckDB is told all buckets of a file that is not divided by them (catalog/sql/partitions.sql).
 _BUCKETS_MAX: Final = 4_096
 _NAME_BYTES_MAX: Final = 63  # NAMEDATALEN
@@ -176,7 +176,7 @@ def _divided(part: Sequence[Token], value: str) -> PartitionBy | None:
     if len(part) < 4 or part[0].kind is not Kind.WORD or part[1].text != "(" or part[-1].text != ")":
         return None
     inside, called = part[2:-1], part[0].text
-    if called in _UNITS and len(inside) == 1 and _is_name(inside[0]):
+    if called in UNITS and len(inside) == 1 and _is_name(inside[0]):
         return PartitionBy(_identifier(inside[0], value), called)
     if called == "bucket" and len(inside) == 3 and inside[1].text == "," and _is_name(inside[2]):
         number = value[inside[0].start : inside[0].end]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from tests.gateway.both_sides import both_sides
 from tests.servers import Server
 
 _SCHEMA = """
@@ -51,17 +52,8 @@ _TABLES = ("constants", "checked", "generated", "indexed", "of_domain", "parent"
 
 @pytest.fixture(scope="module")
 def sides(oracle: Server, gateway: Server) -> Iterator[tuple[psycopg.Connection, psycopg.Connection]]:
-    """Connections to PostgreSQL and to the gateway, each with a schema of the same tables."""
-    schema = "constant_changes"
-    connections = []
-    for server in (oracle, gateway):
-        server.psql("-qc", f"CREATE SCHEMA {schema}")
-        connections.append(psycopg.connect(server.url, autocommit=True, options=f"-c search_path={schema}"))
-        connections[-1].execute(_SCHEMA)
-    yield connections[0], connections[1]
-    for server, connection in zip((oracle, gateway), connections, strict=True):
-        connection.close()
-        server.psql("-qc", f"DROP SCHEMA {schema} CASCADE")
+    with both_sides(oracle, gateway, "constant_changes", _SCHEMA) as connections:
+        yield connections
 
 
 def _told(connection: psycopg.Connection, statement: str, parameters: list[object] | None) -> list[object]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from tests.gateway.both_sides import both_sides
 from tests.servers import Server
 
 _SCHEMA = "guessed_conflicts"
@@ -55,16 +56,8 @@ _STATEMENTS = [
 
 @pytest.fixture(scope="module")
 def sides(oracle: Server, gateway: Server) -> Iterator[tuple[psycopg.Connection, psycopg.Connection]]:
-    """Connections to PostgreSQL and to the gateway, each with a schema of the same tables."""
-    connections = []
-    for server in (oracle, gateway):
-        server.psql("-qc", f"CREATE SCHEMA {_SCHEMA}")
-        connections.append(psycopg.connect(server.url, autocommit=True, options=f"-c search_path={_SCHEMA}"))
-        connections[-1].execute(_TABLES)
-    yield connections[0], connections[1]
-    for server, connection in zip((oracle, gateway), connections, strict=True):
-        connection.close()
-        server.psql("-qc", f"DROP SCHEMA {_SCHEMA} CASCADE")
+    with both_sides(oracle, gateway, _SCHEMA, _TABLES) as connections:
+        yield connections
 
 
 def _told(connection: psycopg.Connection, statement: str) -> list[object]:

@@ -143,7 +143,7 @@ async def placed_change(  # noqa: PLR0917
     if where.change is not None:
         changed = None
         with suppress(pa.ArrowInvalid):  # PostgreSQL raises the error about a number that does not fit
-            changed = changed_rows(table, loaded, where.change)
+            changed = await offloaded(session, loaded.rows.nbytes, changed_rows, table, loaded, where.change)
         if changed is not None:
             return await _written(session, version, *changed, assigned)
     computing = Computing(session, query, _beside(reading, table), not_computed(), table.oid, placed=where, apart=True)
