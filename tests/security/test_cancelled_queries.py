@@ -56,3 +56,20 @@ def test_cancelled_queries_hold_few_threads(gateway: Server, table: str, word: s
         assert other.execute(f"SELECT max(n) FROM {table}").fetchone() == (1,)
         waited = time.monotonic() - begun
     assert waited < 10, f"{_TIMES} queries were abandoned within {abandoned:.0f} seconds"
+
+
+def test_a_role_named_like_work_of_the_gateway_does_not_stop_it(gateway: Server, table: str) -> None:
+    with psycopg.connect(gateway.url, autocommit=True, options="-c sluice.hot_rows=0") as owner:
+        owner.execute("CREATE TABLE sorted_rows (n integer) WITH (sluice.sort_by = 'n')")
+        for _ in range(2):
+            owner.execute("INSERT INTO sorted_rows SELECT g FROM generate_series(1, 1000) g")
+        [(name,)] = owner.execute("SELECT 'compaction-' || 'sorted_rows'::regclass::oid").fetchall()
+        owner.execute(f'CREATE ROLE "{name}" LOGIN; GRANT SELECT ON {table} TO "{name}"'.encode())
+        options = "-c statement_timeout=50 -c sluice.engine=spark"
+        for _ in range(9):
+            with psycopg.connect(replace(gateway, user=name).url, autocommit=True, options=options) as left:
+                _abandon(left, f"SELECT {_NESTED} FROM {table}")
+        begun = time.monotonic()
+        owner.execute("VACUUM FULL sorted_rows")
+        assert time.monotonic() - begun < 10
+        owner.execute(f'DROP TABLE sorted_rows; REVOKE ALL ON {table} FROM "{name}"; DROP ROLE "{name}"'.encode())
