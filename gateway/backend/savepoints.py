@@ -53,8 +53,10 @@ EFFECTS: Final = _savepoint("effects")
 TRIAL: Final = _savepoint("trial")
 # The statement within such a trial; before it, the copied rows are read again.
 STATEMENT: Final = _savepoint("statement")
+# The values that a step of a procedure leaves, read under settings of their own.
+VALUES: Final = _savepoint("values")
 # Locks that are taken in short attempts.
 PATIENCE: Final = _savepoint("patience")
 
-ALL: Final = (READ_ONLY, WINDOW, WITH, REPEATED, GUARDED, FILLED, EFFECTS, TRIAL, STATEMENT, PATIENCE)
+ALL: Final = (READ_ONLY, WINDOW, WITH, REPEATED, GUARDED, FILLED, EFFECTS, TRIAL, STATEMENT, VALUES, PATIENCE)
 assert len({each.begin.sql for each in ALL}) == len(ALL), "two savepoints have one name"

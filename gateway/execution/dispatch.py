@@ -29,6 +29,7 @@ from gateway.execution.functions.trigger_truncate import TriggeredTruncatePortal
 from gateway.execution.locks.table_locks import LockTablePortal
 from gateway.execution.maintenance.cluster import ClusterPortal
 from gateway.execution.maintenance.vacuum import VacuumPortal
+from gateway.execution.procedures.procedure_portal import ProcedurePortal
 from gateway.execution.reading.execute_prepared import ExecutePortal
 from gateway.execution.reading.function_tables import Use, use_of_functions
 from gateway.execution.schema.alter_sequence import AlterSequencePortal
@@ -158,6 +159,13 @@ def explain_portal(session: SessionContext, analysis: Analysis, routed: Routed, 
     return ExplainPortal(session, analysis, routed, binding, open_inner, rehearsed=rehearsed)
 
 
+def guarded_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """A statement that calls functions of users; CALL and DO may end transactions."""
+    query = routed.query
+    ends = query is not None and is_utility(query) and query.utilityStmt.type in ("CALLSTMT", "DOSTMT")
+    return (ProcedurePortal if ends else GuardedPortal)(session, analysis, routed, binding)
+
+
 def temporary_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
     """Makes or changes a temporary table."""
     assert routed.query is not None
@@ -200,7 +208,7 @@ _PORTALS: Final[dict[Route, Callable[[SessionContext, Analysis, Routed, Binding]
     Route.VACUUM: VacuumPortal,
     Route.CLUSTER: ClusterPortal,
     Route.EXPLAIN: explain_portal,
-    Route.GUARDED: GuardedPortal,
+    Route.GUARDED: guarded_portal,
     Route.DECLARE: DeclarePortal,
     Route.FETCH: FetchPortal,
     Route.EXECUTE: execute_portal,

@@ -42,19 +42,28 @@ class ResponseSpool:
 
     async def give_rows(self, client: Client, limit: int) -> int:
         """Send the next rows, at most `limit`; return their number."""
-        await self._flush()
         given = 0
-        while given < limit and self._place < self._kept.size:
-            piece = await self._read(_PIECE_BYTES)
-            end, rows = _whole(piece, limit - given)
-            if not rows:  # a row larger than the piece
-                end, rows = 1 + int.from_bytes(piece[1:_HEADER_BYTES]), 1
-                piece = await self._read(end)
-            self._place += end
+        while given < limit:
+            piece, rows = await self.take_rows(limit - given)
+            if not rows:
+                break
             given += rows
-            client.write(piece[:end])
+            client.write(piece)
             await client.drain()
         return given
+
+    async def take_rows(self, limit: int) -> tuple[bytes, int]:
+        """Take out the next rows, at most `limit`, fewer where they are large; and their number, 0 behind the last."""
+        await self._flush()
+        if self._place >= self._kept.size:
+            return b"", 0
+        piece = await self._read(_PIECE_BYTES)
+        end, rows = _whole(piece, limit)
+        if not rows:  # a row larger than the piece
+            end, rows = 1 + int.from_bytes(piece[1:_HEADER_BYTES]), 1
+            piece = await self._read(end)
+        self._place += end
+        return piece[:end], rows
 
     def close(self) -> None:
         """Drop the rest."""

@@ -78,6 +78,7 @@ class TriggeredCopyPortal(TriggeredPortal):
         for start in range(0, self._kept.size, _PIECE_BYTES):
             yield await asyncio.to_thread(self._kept.read, start, _PIECE_BYTES)
 
-    async def perform(self, answers: ResponseSpool) -> str:
+    async def perform(self, answers: ResponseSpool | None) -> str:
+        assert answers is not None
         in_utf8 = not self.session.encoding.converts
         return await copy_pieces(self.session.backend, self.analysis.sql, self._pieces(), answers.keep, in_utf8=in_utf8)

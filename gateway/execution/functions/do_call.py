@@ -114,6 +114,7 @@ class GuardedPortal(StatementPortal):
     """
 
     _announced = False
+    tells_at_once = True  # messages of a statement that is unlikely to use the lake
     # Whether existing rows of a table that only gets new ones are left out, and foreign keys are checked only at the
     # end, unless more turns out to be needed.
     leaves_unread = False
@@ -125,12 +126,17 @@ class GuardedPortal(StatementPortal):
         super().__init__(session, analysis, routed, binding)
         self.looked_at: set[int] = set()  # tables whose existing rows are needed
         self._heard: set[int] = set()  # tables whose triggers are known
-        self._words = Words(frozenset(), are_all=False)  # of its text, and of functions that it names
+        self.words = Words(frozenset(), are_all=False)  # of its text, and of functions that it names
 
     async def run(self) -> None:
         transaction = self.session.transaction
         await transaction.begin()
-        self._words = await words_of(self.session, await self._texts())
+        self.words = await words_of(self.session, await self._texts())
+        await self.execute_guarded()
+
+    async def execute_guarded(self) -> None:
+        """Execute it, now that the words of its texts are known."""
+        transaction = self.session.transaction
         if (predicted := await self._predicted()) is not None:
             try:
                 self._give_tag(await self.over_rows(*predicted))
@@ -151,9 +157,9 @@ class GuardedPortal(StatementPortal):
         finally:
             answers.close()
         if shadows is not None:
-            shadows.words = set(self._words.found)
+            shadows.words = set(self.words.found)
             await self.ask_limit()
-            wanted = touched | await tables_named(self.session, self._words)
+            wanted = touched | await tables_named(self.session, self.words)
             await self.hear(shadows, wanted)
             tag = await self.over_rows(shadows, wanted, shadows.emptied)
         self._give_tag(tag)
@@ -193,13 +199,13 @@ class GuardedPortal(StatementPortal):
         once. None if it names no table, or may do more than use rows.
         """
         session, transaction = self.session, self.session.transaction
-        if self._words.may_do_more or session.cursors.any_open or self._fetched() is not None:
+        if self.words.may_do_more or session.cursors.any_open or self._fetched() is not None:
             return None
         if transaction.parts is not None or transaction.deferred.pending:
             return None
         await fired_triggers(session, self.analysis)  # after a change of schemas, what was used before is forgotten
         used = session.gateway.store.triggers.used.get(self._key, frozenset())
-        wanted = await tables_named(session, self._words) | used
+        wanted = await tables_named(session, self.words) | used
         if not wanted:
             return None
         [past] = await session.backend.run(_IS_PAST)
@@ -207,7 +213,7 @@ class GuardedPortal(StatementPortal):
         if cursors.rows or past.rows[0][0] == b"t":
             return None
         session.cursors.filled.clear()
-        shadows.words = set(self._words.found)
+        shadows.words = set(self.words.found)
         await self.hear(shadows, wanted)
         related = await tables_related(session, shadows.words, wanted) - wanted
         known = await versions(session, [*wanted, *related])
@@ -217,7 +223,7 @@ class GuardedPortal(StatementPortal):
             return None
         await self.ask_limit()
         unread = {oid for oid in wanted & known.keys() if known[oid].row_count > _COPIED_ROWS_MAX and oid not in used}
-        self._guessed = self._words.may_build
+        self._guessed = self.words.may_build
         return shadows, wanted, unread
 
     async def unfilled(self) -> tuple[FilledShadows, Result]:
@@ -248,12 +254,11 @@ class GuardedPortal(StatementPortal):
             session.cursors.filled.clear()
         error: SluiceError | None = None
         tag, opened = "", list[tuple[bytes | None, ...]]()
-        at_once = await may_tell_at_once(session, self._words)
+        at_once = self.tells_at_once and await may_tell_at_once(session, self.words)
         if at_once:  # the notices show its progress
             await self._give(answers)
         try:
-            await send_statement(session, self.binding)
-            tag = await relay_rows(session, None if at_once else answers)
+            tag = await self.perform(None if at_once else answers)
         except BackendLostError:
             raise
         except SluiceError as raised:
@@ -404,8 +409,8 @@ class GuardedPortal(StatementPortal):
             return unseen, ""
         return await shadows.look(failed=False), tag
 
-    async def perform(self, answers: ResponseSpool) -> str:
-        """Have the backend execute the statement, and keep its answers; return the tag."""
+    async def perform(self, answers: ResponseSpool | None) -> str:
+        """Have the backend execute the statement, and keep its answers, or send them (None); return the tag."""
         await send_statement(self.session, self.binding)
         return await relay_rows(self.session, answers)
 

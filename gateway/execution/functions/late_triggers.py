@@ -123,7 +123,7 @@ class _FiringPortal(TriggeredPortal):
         learnt |= self.looked_at
         return shadows.defers
 
-    async def perform(self, answers: ResponseSpool) -> str:
+    async def perform(self, answers: ResponseSpool | None) -> str:
         session = self.session
         await session.backend.run(Statement(_DEFER_AGAIN, (self._deferred,)))
         # Under the gateway's own names: the client's portal without a name may be that of COMMIT.

@@ -1,0 +1,224 @@
+"""Finds the code that CALL and DO execute: its text, its parameters, and whether it may end transactions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from catalog.datatypes import FIRST_USER_OID
+from gateway.backend.arrays import text_array
+from gateway.backend.own_statement import Statement
+from gateway.session.offload import offloaded
+from planner.plpgsql.nodes import Body, Kind
+from planner.plpgsql.opening import ENDING_WORDS, Opened, called
+from planner.plpgsql.parser import UnreadableError, read_body
+from planner.plpgsql.step import Column, Scope, Variable, literal
+from planner.syntax.lexer import Kind as TokenKind
+from planner.syntax.lexer import quoted, tokens
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+# A procedure with SET or SECURITY DEFINER cannot end transactions.
+_ENDS: Final = (
+    "p.prokind OPERATOR(pg_catalog.=) 'p' AND NOT p.prosecdef AND p.proconfig IS NULL"
+    " AND l.lanname OPERATOR(pg_catalog.=) 'plpgsql'"
+)
+_LANGUAGE: Final = "JOIN pg_catalog.pg_language l ON l.oid OPERATOR(pg_catalog.=) p.prolang"
+_TYPE: Final = "pg_catalog.format('%I.%I', n.nspname, t.typname)"
+_PROCEDURE: Final = f"""
+SELECT {_ENDS} AND pg_catalog.has_function_privilege(p.oid, 'EXECUTE'),
+    pg_catalog.format('%s', p.oid::pg_catalog.regprocedure), p.proname, p.prosrc,
+    pg_catalog.to_json(p.proargnames), pg_catalog.to_json(p.proargmodes), (
+        SELECT pg_catalog.json_agg(CASE WHEN t.typtype OPERATOR(pg_catalog.<>) 'p' THEN {_TYPE} END ORDER BY u.n)
+        FROM pg_catalog.unnest(coalesce(p.proallargtypes, p.proargtypes::pg_catalog.oid[])) WITH ORDINALITY AS u (o, n)
+        JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) u.o
+        JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace), (
+        SELECT pg_catalog.json_agg(pg_catalog.pg_get_function_arg_default(p.oid, i) ORDER BY i)
+        FROM pg_catalog.generate_series(1, 100) AS s (i)
+        WHERE i OPERATOR(pg_catalog.<=) pg_catalog.cardinality(
+            coalesce(p.proallargtypes, p.proargtypes::pg_catalog.oid[])))
+FROM pg_catalog.pg_proc p {_LANGUAGE}
+WHERE p.oid OPERATOR(pg_catalog.=) $1::pg_catalog.oid
+"""
+_MAY_END: Final = f"""
+SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p {_LANGUAGE}
+WHERE p.proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND {_ENDS}
+    AND p.oid OPERATOR(pg_catalog.>=) $3::pg_catalog.int8 AND p.prosrc OPERATOR(pg_catalog.~*) $2
+"""
+_OUTPUTS: Final = frozenset("ob")
+# How PostgreSQL names the code of DO.
+_BLOCK: Final = "inline_code_block"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a procedure. `type` is None if it follows the argument's; `default` is an expression."""
+
+    name: str
+    mode: str
+    type: str | None
+    default: str | None
+
+    @property
+    def is_output(self) -> bool:
+        return self.mode in _OUTPUTS
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Code to be carried out in steps. `signature` names it in contexts of errors, `label` qualifies its parameters."""
+
+    signature: str
+    label: str
+    body: Body
+    opened: Opened
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends transactions, or tries to."""
+        return self.opened.any or bool(self.opened.forbidden)
+
+
+@dataclass(slots=True)
+class Given:
+    """An argument: a constant as written, or a value of a type."""
+
+    name: str | None
+    constant: str | None = None
+    value: Column | None = None
+    target: str = ""  # the variable that takes an output
+    is_variadic: bool = False
+
+    @property
+    def prefix(self) -> str:
+        """What stands before it in CALL."""
+        return f"{quoted(self.name)} => " if self.name else "VARIADIC " if self.is_variadic else ""
+
+    def expression(self, type_: str | None) -> str:
+        if self.constant is not None:
+            return f"CAST({self.constant} AS {type_})" if type_ is not None else self.constant
+        assert self.value is not None
+        return f"{literal(self.value.text)}::{self.value.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure. `code` is None if PostgreSQL has to carry it out, or to refuse it, in one piece."""
+
+    parameters: tuple[Parameter, ...]
+    code: Code | None
+
+    def matched(self, given: Sequence[Given]) -> list[tuple[Parameter, Given | None]]:
+        """Each parameter with what CALL gives it."""
+        by_name = {each.name: each for each in given if each.name is not None}
+        positional = [each for each in given if each.name is None]
+        return [
+            (each, positional[number] if number < len(positional) else by_name.get(each.name))
+            for number, each in enumerate(self.parameters)
+        ]
+
+
+async def procedure(session: SessionContext, oid: int) -> Procedure:
+    """The procedure of that OID, as the client may see and execute it."""
+    [found] = await session.backend.run(Statement(_PROCEDURE, (str(oid),)))
+    ends, *described = (str(each or b"null", "utf-8") for each in found.rows[0])
+    signature, name, source = described[:3]
+    names, modes, types, defaults = (json.loads(each) or [] for each in described[3:])
+    parameters = tuple(
+        Parameter(
+            names[n] if n < len(names) and names[n] else f"${n + 1}",
+            modes[n] if modes else "i",
+            type_,
+            defaults[n] if n < len(defaults) else None,
+        )
+        for n, type_ in enumerate(types)
+    )
+    code = await _code(session, signature, name, source, parameters) if ends == "t" else None
+    return Procedure(parameters, code)
+
+
+async def code_block(session: SessionContext, text: str, signature: str = _BLOCK) -> Code | None:
+    """The code of DO, whose body is `text`; None if PostgreSQL has to carry it out in one piece."""
+    return await _code(session, signature, _BLOCK, text, ())
+
+
+async def block_text(session: SessionContext, sql: str) -> str | None:
+    """The body in the text of a DO statement; None for another language than PL/pgSQL."""
+    found = list(tokens(sql, standard_strings=_standard(session)))
+    bodies = [
+        each
+        for before, each in pairwise(found)
+        if each.kind is TokenKind.STRING and (before.kind is TokenKind.STRING or before.text != "language")
+    ]
+    languages = [
+        each.text.strip("'").lower()
+        for before, each in pairwise(found)
+        if before.text == "language" and before.kind is TokenKind.WORD
+    ]
+    if len(bodies) != 1 or any(each != "plpgsql" for each in languages):
+        return None
+    [read] = await session.backend.run(Statement(f"SELECT {sql[bodies[0].start : bodies[0].end]}"))
+    return str(read.rows[0][0] or b"", "utf-8")
+
+
+def _standard(session: SessionContext) -> bool:
+    return session.backend.parameters.get("standard_conforming_strings", "on") == "on"
+
+
+async def _code(
+    session: SessionContext, signature: str, label: str, source: str, parameters: tuple[Parameter, ...]
+) -> Code | None:
+    standard = _standard(session)
+    text = await offloaded(session, len(source), _named, source, parameters, label, standard)
+    try:
+        body = await offloaded(session, len(text), read_body, text, standard_strings=standard)
+    except UnreadableError:
+        return None
+    procedures = await _ending(session, called(body))
+    opened = await offloaded(session, len(text), Opened, body, procedures)
+    return Code(signature, label, body, opened)
+
+
+async def _ending(session: SessionContext, names: Iterable[str]) -> set[str]:
+    """Those of the procedures' names that may stand for one that ends transactions."""
+    listed = list(names)
+    if not listed:
+        return set()
+    words = f"[[:<:]]({'|'.join(sorted(ENDING_WORDS))})[[:>:]]"
+    [found] = await session.backend.run(Statement(_MAY_END, (text_array(listed), words, str(FIRST_USER_OID))))
+    return {str(name or b"", "utf-8") for (name,) in found.rows}
+
+
+def _named(source: str, parameters: tuple[Parameter, ...], label: str, standard: bool) -> str:
+    """The text with names in place of `$n`."""
+    if "$" not in source or not parameters:
+        return source
+    parts, place = list[str](), 0
+    for token in tokens(source, standard_strings=standard):
+        if token.kind is TokenKind.PARAMETER and 0 < int(token.text[1:]) <= len(parameters):
+            name = parameters[int(token.text[1:]) - 1].name
+            parts += [source[place : token.start], f"{quoted(label)}.{quoted(name)}"]
+            place = token.end
+    return "".join(parts) + source[place:]
+
+
+def parameter_scope(called: Procedure, label: str, given: Sequence[Given]) -> Scope:
+    """The parameters with what CALL gives them."""
+    variables, followed = list[Variable](), "pg_catalog.text"
+    for parameter, argument in called.matched(given):
+        if parameter.type is None and argument is not None and argument.value is not None:
+            followed = argument.value.type
+    for number, (parameter, argument) in enumerate(called.matched(given)):
+        type_, expression = parameter.type or followed, parameter.default
+        if parameter.mode == "v" and argument is not None and not argument.is_variadic and argument.name is None:
+            expression = f"ARRAY[{', '.join(each.expression(None) for each in given[number:])}]"
+        elif argument is not None:
+            expression = argument.expression(type_)
+        declared = f"{quoted(parameter.name)} {type_}"
+        is_given = expression is not None and parameter.mode != "o"
+        variables.append(Variable(parameter.name, Kind.VALUE, declared, f":= {expression}" if is_given else ""))
+    return Scope(label, variables)

@@ -1,0 +1,142 @@
+"""CALL and DO: in one piece under the function guard, or in steps if the code ends transactions.
+
+PostgreSQL ends transactions only in code that CALL or DO at the top level executes, outside of a transaction block, and
+so it does here. What a step has done is committed with the step's transaction, whatever becomes of later ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError
+from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
+from gateway.execution.changes.row_changes import commit_with
+from gateway.execution.functions.do_call import GuardedPortal
+from gateway.execution.procedures import called_code
+from gateway.execution.procedures.frame import Frame
+from gateway.execution.procedures.step_execution import Steps, called_procedure
+from gateway.execution.shadow.function_guard import relay_rows
+from gateway.transaction.enlistment import SchemaChangedError
+from gateway.wire.messages import frontend
+from planner.plpgsql.nodes import Calling
+from planner.plpgsql.step import Scope, literal, text_of
+from planner.syntax.lexer import Kind, tokens
+
+if TYPE_CHECKING:
+    from planner.plpgsql.nodes import Body
+    from planner.plpgsql.step import Value
+
+_ENDS: Final = frozenset({"commit", "rollback"})
+
+
+class ProcedurePortal(GuardedPortal):
+    """CALL or DO."""
+
+    _may_end = False
+    _outputs: list[str] | None = None  # the parameters of CALL whose values it returns
+
+    async def run(self) -> None:
+        session = self.session
+        self._may_end = not (session.transaction.open or session.pipelining)
+        await super().run()
+
+    async def execute_guarded(self) -> None:
+        session = self.session
+        if not self._may_end or _ENDS.isdisjoint(self.words.found):
+            await super().execute_guarded()
+            return
+        ends, session.ends_with_statement = session.ends_with_statement, False
+        try:
+            if (frame := await self._frame()) is not None:
+                await self._in_steps(frame)
+        finally:
+            session.ends_with_statement = ends
+        if frame is None:
+            await super().execute_guarded()
+            return
+        tag = "DO" if self._outputs is None else "CALL"
+        if session.transaction.open and session.transaction.implicit and ends:
+            await commit_with(session, tag)
+        self._give_tag(tag)
+
+    async def _frame(self) -> Frame | None:
+        """What to carry out in steps; None if the code ends no transaction, or is not read here."""
+        session, query = self.session, self.routed.query
+        assert query is not None
+        if query.utilityStmt.type == "DOSTMT":
+            text = await called_code.block_text(session, self.analysis.sql)
+            block = None if text is None else await called_code.code_block(session, text)
+            if block is None or not block.ends:
+                return None
+            await self._check_whole(text or "", block.body)
+            return Frame(Steps(session), block, Scope(block.label, []))
+        called = await called_code.procedure(session, called_procedure(query))
+        if called.code is None or not called.code.ends:
+            return None
+        steps = Steps(session)
+        sql = f"BEGIN {await self._with_parameters(steps)}\n; END"
+        outside = await called_code.code_block(session, sql, signature="")
+        if outside is None or not isinstance(calling := outside.body.block.body[0], Calling):
+            return None
+        frame = Frame(steps, outside, Scope(OWN, []))
+        scope = called_code.parameter_scope(called, called.code.label, await frame.arguments(calling))
+        self._outputs = [each.name for each in called.parameters if each.is_output]
+        return frame.inside(called.code, scope)
+
+    async def _check_whole(self, text: str, body: Body) -> None:
+        """Raise PostgreSQL's error for code that it does not accept, before any of it is executed."""
+        prefix = f"{body.options}BEGIN RETURN; "
+        inside = text[len(body.options) : body.block.end] + ("" if text[body.block.end - 1] == ";" else ";")
+        try:
+            await self.session.backend.run(Statement(f"DO ${OWN}${prefix}{inside} END${OWN}$", of_client=True))
+        except SluiceError as error:
+            if (position := error.fields.get("P")) is not None:
+                shift = self.analysis.sql.find(text) - len(f"DO ${OWN}${prefix}") + len(body.options)
+                error.fields["P"] = str(max(1, int(position) + shift))
+            raise
+
+    async def _with_parameters(self, steps: Steps) -> str:
+        """The text of CALL with values in place of its parameters."""
+        sql, values = self.analysis.sql, self.binding.canonical
+        if not values:
+            return sql
+        types = await steps.types(each.type_oid for each in values)
+        parts, place = list[str](), 0
+        for token in tokens(sql):
+            if token.kind is Kind.PARAMETER:
+                value = values[int(token.text[1:]) - 1]
+                parts += [sql[place : token.start], f"{literal(value.text)}::{types[value.type_oid]}"]
+                place = token.end
+        return "".join(parts) + sql[place:]
+
+    async def _in_steps(self, frame: Frame) -> None:
+        try:
+            await self.ask_limit()
+            values = await frame.run()
+            if self.columns is not None:
+                await self._return(values)
+        except SchemaChangedError as error:
+            if not frame.ended:
+                raise
+            raise SluiceError(error.sqlstate, error.message) from error  # what is committed is not executed again
+
+    async def _return(self, values: dict[str, Value]) -> None:
+        """Send the row of outputs."""
+        session, columns = self.session, self.columns or ()
+        await session.transaction.begin()
+        types = await Steps(session).types(column.type_oid for column in columns)
+        listed = ", ".join(
+            f"{literal(text_of(values[name]))}::{types[column.type_oid]}"
+            for name, column in zip(self._outputs or (), columns, strict=True)
+        )
+        self.announce()
+        formats = tuple(column.format for column in columns)
+        messages = (
+            frontend.Parse(OWN, f"SELECT {listed}"),
+            frontend.Bind(OWN, OWN, (), (), formats),
+            frontend.Execute(OWN),
+        )
+        closes = frontend.Close(b"P", OWN), frontend.Close(b"S", OWN)
+        session.backend.send_in_utf8([each.encode() for each in (*closes, *messages, *closes)], frontend.Sync())
+        await relay_rows(session)
