@@ -93,16 +93,16 @@ class Kind(Enum):
     ALIAS = "alias"
 
 
-@dataclass(slots=True)
-class Declaration(Span):
-    """A declared variable: `start` and `end` include the semicolon. `given` begins DEFAULT or what stands for it.
-
-    `is_fixed`: CONSTANT or NOT NULL, so that it needs its value in the declaration.
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`declared` is a variable's declaration without a value and semicolon, on one line. `given` is the value with
+    DEFAULT or what stands for it. `is_fixed`: CONSTANT or NOT NULL, so that it needs its value in the declaration.
     """
 
     name: str
     kind: Kind
-    given: int | None = None
+    declared: str
+    given: str = ""
     is_fixed: bool = False
 
 
@@ -119,7 +119,7 @@ class Block(Span):
     """A block. `begin` is where BEGIN stands; `end` is behind its semicolon. `handlers` are those of EXCEPTION."""
 
     label: str | None
-    declarations: list[Declaration]
+    variables: list[Variable]
     begin: int
     body: list[Statement]
     handlers: list[Branch]

@@ -30,6 +30,8 @@ SUBTRANSACTION: Final = {
     False: "cannot roll back while a subtransaction is active",
 }
 CHANGING_LOOP: Final = "cannot perform transaction commands inside a cursor loop that is not read-only"
+# PostgreSQL's codes for an ending that cannot take place, by its message.
+CODES: Final = {**dict.fromkeys(SUBTRANSACTION.values(), "2D000"), CHANGING_LOOP: "55000"}
 
 
 class Opened:
@@ -42,6 +44,7 @@ class Opened:
         self._opened: dict[int, bool] = {}
         # Endings that cannot take place, and why.
         self.forbidden: list[tuple[Ending, str]] = []
+        self.calls_within_changes: list[Statement] = []
         self.any = self._open(body.block, None)
 
     def __contains__(self, statement: Statement) -> bool:
@@ -53,6 +56,8 @@ class Opened:
         """
         if isinstance(statement, Ending) and why_not is not None:
             self.forbidden.append((statement, why_not or SUBTRANSACTION[statement.commits]))
+        elif why_not == CHANGING_LOOP and self._ends(statement):
+            self.calls_within_changes.append(statement)
         opened = why_not is None and self._ends(statement)
         if isinstance(statement, Loop) and why_not is None and _over_rows(statement):
             why_not = CHANGING_LOOP if changes_rows(statement, self._text) else None

@@ -17,7 +17,6 @@ from planner.plpgsql.nodes import (
     Calling,
     Characteristics,
     Choice,
-    Declaration,
     Diagnosing,
     Ending,
     Iteration,
@@ -28,6 +27,7 @@ from planner.plpgsql.nodes import (
     Plain,
     Span,
     Statement,
+    Variable,
 )
 from planner.syntax.lexer import Kind as TokenKind
 from planner.syntax.lexer import Token, tokens
@@ -36,7 +36,6 @@ from planner.syntax.lexer import Token, tokens
 _DEPTH_MAX: Final = 40
 _JUMPS: Final = {"exit": Jump.EXIT, "continue": Jump.CONTINUE, "return": Jump.RETURN}
 _CHANGES: Final = frozenset({"insert", "update", "delete", "merge"})
-_AFTER_ARGUMENT: Final = 2
 
 
 class UnreadableError(Exception):
@@ -143,7 +142,7 @@ class _Parser:
 
     def _block(self, label: str | None, start: int | None = None) -> Block:
         start = self._now.start if start is None else start
-        declarations = self._declarations() if self._is_word("declare") else []
+        variables = self._declarations() if self._is_word("declare") else []
         begin = self._expect("begin").start
         body = self._statements("exception", "end")
         handlers = list[Branch]()
@@ -157,15 +156,15 @@ class _Parser:
         self._end_label()
         if self._place < len(self._tokens):
             end = self._semicolon()
-        return Block(start, end, label, declarations, begin, body, handlers)
+        return Block(start, end, label, variables, begin, body, handlers)
 
     def _branch(self, start: int, *ends: str) -> Branch:
         """The statements that begin at `start`, up to one of these words."""
         statements = self._statements(*ends)
         return Branch(Span(start, self._now.start), statements)
 
-    def _declarations(self) -> list[Declaration]:
-        found = list[Declaration]()
+    def _declarations(self) -> list[Variable]:
+        found = list[Variable]()
         while not self._is_word("begin"):
             if self._is_word("declare"):
                 self._next()
@@ -173,25 +172,35 @@ class _Parser:
             found.append(self._declaration())
         return found
 
-    def _declaration(self) -> Declaration:
-        start, first = self._now.start, self._place
+    def _declaration(self) -> Variable:
+        first = self._place
         name = self._name()
         if self._is_word("alias"):
-            return Declaration(start, self._rest(), name, Kind.ALIAS)
-        if self._is_word("cursor") or self._is_word("cursor", ahead=1) or self._is_word("cursor", ahead=2):
-            return Declaration(start, self._rest(), name, Kind.CURSOR)
+            self._rest()
+            return Variable(name, Kind.ALIAS, self._on_one_line(first, self._place - 1))
+        if any(self._is_word("cursor", ahead=n) for n in range(3)):
+            self._rest()
+            return Variable(name, Kind.CURSOR, self._on_one_line(first, self._place - 1))
         given: int | None = None
         while not (self._is_symbol(";") and self._now.depth == 0):
             token = self._next()
             if given is None and token.depth == 0 and self._gives(token):
-                given = token.start
-        end = self._semicolon()
-        words = [each.text for each in self._tokens[first:] if each.start < (given or end)][1:]
+                given = self._place - 1
+        end = self._place
+        self._semicolon()
+        words = [each.text for each in self._tokens[first + 1 : given or end]]
         is_fixed = words[:1] == ["constant"] or words[-2:] == ["not", "null"]
-        if given is None and words[-3:-1] == ["not", "null"]:
-            raise UnreadableError  # PostgreSQL wants a value
-        kind = Kind.RECORD if words[:1] == ["record"] and len(words) <= _AFTER_ARGUMENT else Kind.VALUE
-        return Declaration(start, end, name, kind, given, is_fixed)
+        kind = Kind.RECORD if words == ["record"] else Kind.VALUE
+        value = "" if given is None else self._on_one_line(given, end)
+        return Variable(name, kind, self._on_one_line(first, given or end), value, is_fixed)
+
+    def _on_one_line(self, first: int, end: int) -> str:
+        """The text of these tokens without comments and line ends, except those within strings."""
+        parts, place = list[str](), self._tokens[first].start
+        for token in self._tokens[first:end]:
+            parts += [" " if token.start > place else "", self._text[token.start : token.end]]
+            place = token.end
+        return "".join(parts)
 
     def _gives(self, token: Token) -> bool:
         """Whether the value of a declared variable follows the token, with which its giving begins."""
@@ -345,11 +354,12 @@ class _Parser:
         ):
             name = self._name()
             self._place += 2
-        first, depth = self._place, self._now.depth
+        first, depth, brackets = self._place, self._now.depth, 0
         start = end = self._now.start
-        while not (self._now.depth == depth and self._is_symbol(",")) and not (
+        while not (self._now.depth == depth and not brackets and self._is_symbol(",")) and not (
             self._now.depth == depth - 1 and self._is_symbol(")")
         ):
+            brackets += self._is_symbol("[") - self._is_symbol("]")
             end = self._next().end
         found = self._tokens[first : self._place]
         is_bare = len(found) == 1 and (

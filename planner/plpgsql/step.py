@@ -12,15 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from planner.plpgsql.nodes import Block, Body, Declaration, Diagnosing, Kind, Leaving, Span, Statement
-from planner.plpgsql.opening import Opened, about_caught, outward
+from planner.plpgsql.nodes import Block, Body, Diagnosing, Kind, Leaving, Span, Statement, Variable
+from planner.plpgsql.opening import CODES, Opened, about_caught, outward
 from planner.plpgsql.records import field_types, fields
-from planner.syntax.lexer import quoted, tokens
+from planner.syntax.lexer import quoted
 
 # How many values a record has in the row of values.
 OF_RECORD: Final = 3
-# PostgreSQL's code for a transaction that cannot be ended.
-REFUSED: Final = "2D000"
 # What GET STACKED DIAGNOSTICS tells of a caught error, and the field of the protocol that it comes from.
 CAUGHT: Final[Mapping[str, str]] = {
     "returned_sqlstate": "C",
@@ -37,17 +35,6 @@ CAUGHT: Final[Mapping[str, str]] = {
 _ANSWERS: Final = ("branch", "found", "count", "lower", "upper", "by", "rows", *CAUGHT)
 FIXED: Final = len(_ANSWERS)
 ROWS: Final = _ANSWERS.index("rows")
-
-
-@dataclass(slots=True)
-class Variable:
-    """`declared` is its declaration without a value and semicolon, `given` the value with the word before it."""
-
-    name: str
-    kind: Kind
-    declared: str
-    given: str = ""
-    is_fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +86,7 @@ class Part:
     """A part of a body to execute: its text, the line on which it begins, and what it may leave by.
 
     `renamed` says how contexts of errors name what stands in place of other statements: by line and name. `refused` are
-    the lines of endings that are refused.
+    the lines of endings that are refused, `changing` those of calls in loops over changed rows.
     """
 
     text: str
@@ -107,6 +94,7 @@ class Part:
     leaving: list[Leaving] = field(default_factory=list)
     renamed: dict[tuple[int, str], str] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
+    changing: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -120,12 +108,16 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of a step's own variables, labels and cursors, which no body has. `prefix` begins all of them."""
+    """The names of a step's own variables, labels and cursors. `prefix` begins all of them, and no code has it."""
 
     prefix: str
 
     def __call__(self, purpose: str) -> str:
         return f"{self.prefix}_{purpose}"
+
+    def do(self, code: str) -> str:
+        """DO with this code."""
+        return f"DO ${self.prefix}${code}${self.prefix}$"
 
 
 def line_at(text: str, place: int) -> int:
@@ -180,11 +172,12 @@ def part_of(
     replacements += [(each, _refused(why)) for each, why in refused]
     lines = {line_at(body.text, each.start): "COMMIT" if each.commits else "ROLLBACK" for each, _ in refused}
     text = spliced(body.text, span, replacements)
-    return Part(text, line_at(body.text, span.start), leaving, refused=lines)
+    calls = {line_at(body.text, each.start) for each in opened.calls_within_changes}
+    return Part(text, line_at(body.text, span.start), leaving, refused=lines, changing=calls)
 
 
 def _refused(why: str) -> str:
-    return f"RAISE EXCEPTION USING ERRCODE = '{REFUSED}', MESSAGE = {literal(why)};"
+    return f"RAISE EXCEPTION USING ERRCODE = '{CODES[why]}', MESSAGE = {literal(why)};"
 
 
 def leave(body: Body, names: Names, leaving: Leaving, number: int) -> str:
@@ -216,26 +209,7 @@ def caught_scope(names: Names, label: str, caught: Mapping[str, str | None]) -> 
 
 def scope_of(body: Body, block: Block, label: str) -> Scope:
     """The variables of a block."""
-    variables = [_variable(body, each) for each in block.declarations]
-    return Scope(label, variables, line_at(body.text, block.start))
-
-
-def _variable(body: Body, declaration: Declaration) -> Variable:
-    end = declaration.end - 1
-    given = end if declaration.given is None else declaration.given
-    declared = on_one_line(body.text[declaration.start : given])
-    return Variable(
-        declaration.name, declaration.kind, declared, on_one_line(body.text[given:end]), declaration.is_fixed
-    )
-
-
-def on_one_line(text: str) -> str:
-    """The text without comments and line ends, except those within strings."""
-    parts, end = list[str](), 0
-    for token in tokens(text):
-        parts += [" " if token.start > end else "", text[token.start : token.end]]
-        end = token.end
-    return "".join(parts).strip()
+    return Scope(label, block.variables, line_at(body.text, block.start))
 
 
 def step_text(body: Body, names: Names, scopes: Sequence[Scope], state: State, part: Part) -> str:

@@ -9,12 +9,16 @@ from tests.answers.tree import Node
 from tests.functions.bodies import Body, Call, Case, Do, Function, Line, Queries
 from tests.functions.generate_statements import TABLES, VARIABLES, Statements
 
+_TOLD: Final = """
+CREATE PROCEDURE told(INOUT a integer, b text DEFAULT 'told') LANGUAGE plpgsql AS $t$
+BEGIN INSERT INTO log (what, n) VALUES (coalesce(b, 'NULL'), a); COMMIT; a := a + 1; END $t$"""
 _ROWS: Final = (
     "INSERT INTO parent (id, n, s) VALUES (1, 10, 'one'), (2, 20, 'two'), (3, NULL, 'three'), (7, 5, NULL)",
     "INSERT INTO child VALUES (1, 1, 1), (2, 1, 2), (3, 2, 3), (4, NULL, 4), (5, 7, NULL)",
     "INSERT INTO log (what, n) VALUES ('first', 1)",
     "CREATE VIEW both_of AS SELECT c.id, c.n, p.s FROM child AS c LEFT JOIN parent AS p ON p.id = c.parent",
     "CREATE SEQUENCE counter",
+    _TOLD,
 )
 _EVENTS: Final = ("INSERT", "UPDATE", "DELETE", "INSERT OR UPDATE", "INSERT OR UPDATE OR DELETE", "UPDATE OF n")
 _VALUES: Final[dict[str, int | str | None]] = {"NULL": None, "'b'": "b", "'one'": "one"}
@@ -93,7 +97,10 @@ class Generator(Statements):
         else:
             head = f"FUNCTION {given} RETURNS {kind}"
             end = (Line(f"RETURN {self.integer() if kind == 'integer' else self.text()}"),)
-        return Function(head, options, Body(VARIABLES, tuple(self.statements(self.pick(2, 3, 4, 6), 2)), end))
+        self.ending = kind == "procedure" and self.often(0.7)
+        statements = tuple(self.statements(self.pick(2, 3, 4, 6), 2))
+        self.ending = False
+        return Function(head, options, Body(VARIABLES, statements, end))
 
     def _trigger(self, number: int) -> tuple[Function, Call]:
         """It writes to tables that come later in their order, so that no trigger fires itself."""
@@ -164,9 +171,9 @@ class Generator(Statements):
     def _call(self) -> Node:
         choice = self.pick(*range(12))
         if choice >= 9:
-            self.arguments, self.returns = False, "do"
+            self.arguments, self.returns, self.ending = False, "do", self.often(0.6)
             body = Body(VARIABLES, tuple(self.statements(self.pick(2, 3, 5), 2)), ())
-            self.arguments = True
+            self.arguments, self.ending = True, False
             return Do(body)
         self.returns = "client"
         a, b = self.pick("1", "2", "3", "7", "9", "NULL"), self.pick(*_VALUES)

@@ -34,6 +34,18 @@ _CONDITIONS: Final = (
     "raise_exception",
     "division_by_zero",
 )
+# `told` commits, and adds one to its argument.
+_ENDINGS: Final = (
+    "COMMIT",
+    "COMMIT",
+    "COMMIT",
+    "ROLLBACK",
+    "COMMIT AND CHAIN",
+    "ROLLBACK AND CHAIN",
+    "CALL told(i)",
+    "CALL told(j, b => t)",
+    "DO 'BEGIN INSERT INTO log VALUES (''in a block'', 1); COMMIT; END'",
+)
 _MERGED: Final = ("'merged'", "NULL")
 _NAMES: Final = ("'child'", "quote_ident('parent')", "'log'")
 
@@ -51,6 +63,7 @@ class Statements:
         # Whether functions do more than change rows, or triggers fire: such statements may be executed twice, so that
         # numbers of sequences have gaps.
         self.gaps = self.often(0.3)
+        self.ending = False  # whether statements may end the transaction
         self._handles = False
         self._loops = 0
 
@@ -64,6 +77,8 @@ class Statements:
         return [self._statement(depth) for _ in range(count)]
 
     def _statement(self, depth: int) -> Node:
+        if self.ending and self.often(0.2):
+            return Line(self.pick(*_ENDINGS))
         if depth and self.often(0.35):
             return self._nested(depth - 1)
         common = [self.change] * 5 + [self._assignment] * 2 + [self._notice] * 2 + [self._into] * 2

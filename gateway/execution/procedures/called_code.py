@@ -9,13 +9,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import FIRST_USER_OID
+from catalog.errors import unsupported
 from gateway.backend.arrays import text_array
 from gateway.backend.own_statement import Statement
 from gateway.session.offload import offloaded
-from planner.plpgsql.nodes import Body, Kind
+from planner.plpgsql.nodes import Body, Kind, Variable
 from planner.plpgsql.opening import ENDING_WORDS, Opened, called
 from planner.plpgsql.parser import UnreadableError, read_body
-from planner.plpgsql.step import Column, Scope, Variable, literal
+from planner.plpgsql.step import Column, Scope, literal
 from planner.syntax.lexer import Kind as TokenKind
 from planner.syntax.lexer import quoted, tokens
 
@@ -50,6 +51,8 @@ WHERE p.proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND {_ENDS}
     AND p.oid OPERATOR(pg_catalog.>=) $3::pg_catalog.int8 AND p.prosrc OPERATOR(pg_catalog.~*) $2
 """
 _OUTPUTS: Final = frozenset("ob")
+# Characters of code whose control flow is read.
+_SIZE_MAX: Final = 262_144
 # How PostgreSQL names the code of DO.
 _BLOCK: Final = "inline_code_block"
 
@@ -148,21 +151,29 @@ async def code_block(session: SessionContext, text: str, signature: str = _BLOCK
 
 async def block_text(session: SessionContext, sql: str) -> str | None:
     """The body in the text of a DO statement; None for another language than PL/pgSQL."""
-    found = list(tokens(sql, standard_strings=_standard(session)))
-    bodies = [
-        each
-        for before, each in pairwise(found)
-        if each.kind is TokenKind.STRING and (before.kind is TokenKind.STRING or before.text != "language")
-    ]
-    languages = [
-        each.text.strip("'").lower()
-        for before, each in pairwise(found)
-        if before.text == "language" and before.kind is TokenKind.WORD
-    ]
-    if len(bodies) != 1 or any(each != "plpgsql" for each in languages):
+    body = await offloaded(session, len(sql), _body_of, sql, _standard(session))
+    if body is None:
         return None
-    [read] = await session.backend.run(Statement(f"SELECT {sql[bodies[0].start : bodies[0].end]}"))
+    [read] = await session.backend.run(Statement(f"SELECT {body}"))
     return str(read.rows[0][0] or b"", "utf-8")
+
+
+def _body_of(sql: str, standard: bool) -> str | None:
+    """The string in a DO statement that is its code, as written."""
+    found = list(tokens(sql, standard_strings=standard))
+    names = [
+        after.text.strip("'").lower()
+        for each, after in pairwise(found)
+        if each.kind is TokenKind.WORD and each.text == "language"
+    ]
+    strings = [
+        after
+        for each, after in pairwise(found)
+        if after.kind is TokenKind.STRING and (each.kind is not TokenKind.WORD or each.text != "language")
+    ]
+    if len(strings) != 1 or any(each != "plpgsql" for each in names):
+        return None
+    return sql[strings[0].start : strings[0].end]
 
 
 def _standard(session: SessionContext) -> bool:
@@ -172,6 +183,8 @@ def _standard(session: SessionContext) -> bool:
 async def _code(
     session: SessionContext, signature: str, label: str, source: str, parameters: tuple[Parameter, ...]
 ) -> Code | None:
+    if len(source) > _SIZE_MAX:
+        raise unsupported(f"COMMIT or ROLLBACK in code of more than {_SIZE_MAX} characters")
     standard = _standard(session)
     text = await offloaded(session, len(source), _named, source, parameters, label, standard)
     try:

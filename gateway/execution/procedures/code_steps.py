@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.session.offload import offloaded
-from planner.plpgsql.step import REFUSED, Part, Scope, State, step_text
+from planner.plpgsql.opening import CHANGING_LOOP, CODES
+from planner.plpgsql.step import Part, Scope, State, part_of, step_text
 
 if TYPE_CHECKING:
     from gateway.execution.procedures.called_code import Code
     from gateway.execution.procedures.loop_rows import LoopRows
     from gateway.execution.procedures.step_execution import Answer, Steps
+    from planner.plpgsql.nodes import Statement
 
+# PostgreSQL's message where no transaction can be ended at all.
+_ATOMIC: Final = "invalid transaction termination"
+_LINE: Final = "PL/pgSQL function inline_code_block line "
 # Characters of a code and its variables.
 _SIZE_MAX: Final = 64 << 20
 
@@ -29,6 +35,17 @@ class CodeSteps:
         self.scopes = [scope]
         self.state = State()
         self._labels = 0
+        self._parts: dict[tuple[int, int, bool], Part] = {}
+
+    async def part(self, statements: Sequence[Statement], *, handles: bool) -> Part:
+        """Statements as a part; see `part_of`."""
+        if not statements:
+            return Part("", 0)
+        key = statements[0].start, statements[-1].end, handles
+        if key not in self._parts:
+            make = partial(part_of, self.code.body, self.names, statements, self.code.opened, handles=handles)
+            self._parts[key] = await offloaded(self.shared.session, key[1] - key[0], make)
+        return self._parts[key]
 
     @contextmanager
     def within(self, scope: Scope) -> Iterator[Scope]:
@@ -56,8 +73,11 @@ class CodeSteps:
         try:
             answer = await self.shared.execute(text, part, self.scopes, told, opens=opens)
         except SluiceError as error:
-            if error.sqlstate == REFUSED:
+            if error.message in CODES:
                 told = Contexts(self.code.signature, {(line, "RAISE"): name for line, name in part.refused.items()})
+            elif error.message == _ATOMIC and line_of(error) in part.changing:
+                error.fields |= {"C": CODES[CHANGING_LOOP], "M": CHANGING_LOOP}
+                error.sqlstate, error.message = CODES[CHANGING_LOOP], CHANGING_LOOP
             if "W" in error.fields:
                 error.fields["W"] = told(error.fields["W"])
             raise
@@ -109,10 +129,16 @@ class Contexts:
         self._renamed = renamed
 
     def __call__(self, context: str) -> str:
-        before, found, after = context.rpartition("PL/pgSQL function inline_code_block line ")
+        before, found, after = context.rpartition(_LINE)
         if not found or not self._signature:
             return before.rstrip("\n") if found else context
         number, _, name = after.partition(" at ")
         line = int(number) if number.isdecimal() else 0
         name = self._renamed.get((line, name), name)
         return f"{before}PL/pgSQL function {self._signature} line {number} at {name}"
+
+
+def line_of(error: SluiceError) -> int:
+    """The line of a step at which an error was raised; 0 if it is not known."""
+    number = error.fields.get("W", "").rpartition(_LINE)[2].partition(" ")[0]
+    return int(number) if number.isdecimal() else 0

@@ -30,6 +30,7 @@ from planner.plpgsql.nodes import (
     Plain,
     Span,
     Statement,
+    Variable,
 )
 from planner.plpgsql.parser import is_variable
 from planner.plpgsql.step import (
@@ -38,12 +39,10 @@ from planner.plpgsql.step import (
     Part,
     Scope,
     Value,
-    Variable,
     catch,
     caught_scope,
     line_at,
     literal,
-    part_of,
     scope_of,
     selected,
     spliced,
@@ -102,11 +101,11 @@ class Frame:
         """Have PostgreSQL execute statements that are not opened."""
         if not waiting:
             return None
-        part = self._part(waiting)
+        part = await self._part(waiting)
         return _left(part, await self._steps.execute(part))
 
-    def _part(self, statements: Sequence[Statement]) -> Part:
-        return part_of(self._body, self._names, statements, self._code.opened, handles=self._handling > 0)
+    async def _part(self, statements: Sequence[Statement]) -> Part:
+        return await self._steps.part(statements, handles=self._handling > 0)
 
     async def _opened(self, statement: Statement, waiting: Sequence[Statement]) -> Leaving | None:
         match statement:
@@ -137,7 +136,7 @@ class Frame:
         return None
 
     async def _choice(self, choice: Choice, waiting: Sequence[Statement]) -> Leaving | None:
-        part = self._part(waiting)
+        part = await self._part(waiting)
         notes = [(each.body, f" {self._names('branch')} := {n};") for n, each in enumerate(choice.branches, 1)]
         answer = await self._steps.execute(self._with(part, choice, spliced(self._body.text, choice, notes)))
         if (left := _left(part, answer)) is not None:
@@ -150,7 +149,7 @@ class Frame:
         if not part.text:
             return Part(text, line)
         lines = "\n" * max(0, line - part.line - part.text.count("\n"))
-        return Part(f"{part.text}{lines} {text}", part.line, part.leaving, refused=part.refused)
+        return Part(f"{part.text}{lines} {text}", part.line, part.leaving, refused=part.refused, changing=part.changing)
 
     async def _block(self, block: Block) -> Leaving | None:
         with self._steps.within(scope_of(self._body, block, block.label or self._steps.label())) as scope:
@@ -165,7 +164,7 @@ class Frame:
     async def _handled(self, block: Block) -> Leaving | None:
         """A block whose handlers are opened: PostgreSQL says which one catches."""
         notes = [(each.body, catch(self._names, n)) for n, each in enumerate(block.handlers, 1)]
-        part = self._part(block.body)
+        part = await self._part(block.body)
         first = block.body[0].start if block.body else block.begin
         last = block.body[-1].end if block.body else first
         inner = [*notes, *([(Span(first, last), part.text)] if block.body else [])]
@@ -173,7 +172,9 @@ class Frame:
         if not text.rstrip().endswith(";"):
             text += ";"
         answer = await self._steps.execute(
-            Part(text, line_at(self._body.text, block.begin), part.leaving, refused=part.refused)
+            Part(
+                text, line_at(self._body.text, block.begin), part.leaving, refused=part.refused, changing=part.changing
+            )
         )
         if (left := _left(part, answer)) is not None or not answer.branch:
             return left

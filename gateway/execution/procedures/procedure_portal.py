@@ -17,6 +17,7 @@ from gateway.execution.procedures import called_code
 from gateway.execution.procedures.frame import Frame
 from gateway.execution.procedures.step_execution import Steps, called_procedure
 from gateway.execution.shadow.function_guard import relay_rows
+from gateway.session.offload import offloaded
 from gateway.transaction.enlistment import SchemaChangedError
 from gateway.wire.messages import frontend
 from planner.plpgsql.nodes import Calling
@@ -24,6 +25,8 @@ from planner.plpgsql.step import Scope, literal, text_of
 from planner.syntax.lexer import Kind, tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.plpgsql.nodes import Body
     from planner.plpgsql.step import Value
 
@@ -64,17 +67,17 @@ class ProcedurePortal(GuardedPortal):
         """What to carry out in steps; None if the code ends no transaction, or is not read here."""
         session, query = self.session, self.routed.query
         assert query is not None
+        steps = Steps(session)
         if query.utilityStmt.type == "DOSTMT":
             text = await called_code.block_text(session, self.analysis.sql)
             block = None if text is None else await called_code.code_block(session, text)
             if block is None or not block.ends:
                 return None
-            await self._check_whole(text or "", block.body)
-            return Frame(Steps(session), block, Scope(block.label, []))
+            await self._check_whole(steps, text or "", block.body)
+            return Frame(steps, block, Scope(block.label, []))
         called = await called_code.procedure(session, called_procedure(query))
         if called.code is None or not called.code.ends:
             return None
-        steps = Steps(session)
         sql = f"BEGIN {await self._with_parameters(steps)}\n; END"
         outside = await called_code.code_block(session, sql, signature="")
         if outside is None or not isinstance(calling := outside.body.block.body[0], Calling):
@@ -84,15 +87,16 @@ class ProcedurePortal(GuardedPortal):
         self._outputs = [each.name for each in called.parameters if each.is_output]
         return frame.inside(called.code, scope)
 
-    async def _check_whole(self, text: str, body: Body) -> None:
+    async def _check_whole(self, steps: Steps, text: str, body: Body) -> None:
         """Raise PostgreSQL's error for code that it does not accept, before any of it is executed."""
-        prefix = f"{body.options}BEGIN RETURN; "
+        before = f"{body.options}BEGIN RETURN; "
         inside = text[len(body.options) : body.block.end] + ("" if text[body.block.end - 1] == ";" else ";")
+        whole = steps.names.do(f"{before}{inside} END")
         try:
-            await self.session.backend.run(Statement(f"DO ${OWN}${prefix}{inside} END${OWN}$", of_client=True))
+            await self.session.backend.run(Statement(whole, of_client=True))
         except SluiceError as error:
             if (position := error.fields.get("P")) is not None:
-                shift = self.analysis.sql.find(text) - len(f"DO ${OWN}${prefix}") + len(body.options)
+                shift = self.analysis.sql.find(text) + len(body.options) - whole.index(before) - len(before)
                 error.fields["P"] = str(max(1, int(position) + shift))
             raise
 
@@ -102,13 +106,8 @@ class ProcedurePortal(GuardedPortal):
         if not values:
             return sql
         types = await steps.types(each.type_oid for each in values)
-        parts, place = list[str](), 0
-        for token in tokens(sql):
-            if token.kind is Kind.PARAMETER:
-                value = values[int(token.text[1:]) - 1]
-                parts += [sql[place : token.start], f"{literal(value.text)}::{types[value.type_oid]}"]
-                place = token.end
-        return "".join(parts) + sql[place:]
+        given = [f"{literal(value.text)}::{types[value.type_oid]}" for value in values]
+        return await offloaded(self.session, len(sql), _replaced, sql, given)
 
     async def _in_steps(self, frame: Frame) -> None:
         try:
@@ -140,3 +139,13 @@ class ProcedurePortal(GuardedPortal):
         closes = frontend.Close(b"P", OWN), frontend.Close(b"S", OWN)
         session.backend.send_in_utf8([each.encode() for each in (*closes, *messages, *closes)], frontend.Sync())
         await relay_rows(session)
+
+
+def _replaced(sql: str, values: Sequence[str]) -> str:
+    """The text with values in place of `$n`."""
+    parts, place = list[str](), 0
+    for token in tokens(sql):
+        if token.kind is Kind.PARAMETER:
+            parts += [sql[place : token.start], values[int(token.text[1:]) - 1]]
+            place = token.end
+    return "".join(parts) + sql[place:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -54,7 +55,7 @@ class Steps:
 
     def __init__(self, session: SessionContext) -> None:
         self.session = session
-        self.names = Names(OWN)
+        self.names = Names(f"sluice_{secrets.token_hex(8)}")
         self.ended = False
         self._begins = False  # nothing has been executed since the last end
         self._types: dict[int, str] = {}
@@ -115,7 +116,7 @@ class Steps:
         [mark] = await session.transaction.begin(_MARK)
         step = StepPortal(
             session,
-            f"DO ${OWN}${text}${OWN}$",
+            self.names.do(text),
             SchemaMark.of(mark.rows[0][0]),
             values=self.names("values"),
             opens=opens,
