@@ -32,7 +32,7 @@ CAUGHT: Final[Mapping[str, str]] = {
     "pg_datatype_name": "d",
     "constraint_name": "n",
 }
-_ANSWERS: Final = ("branch", "found", "count", "lower", "upper", "by", "rows", *CAUGHT)
+_ANSWERS: Final = ("branch", "found", "count", "lower", "upper", "by", "slices", "rows", *CAUGHT)
 FIXED: Final = len(_ANSWERS)
 ROWS: Final = _ANSWERS.index("rows")
 
@@ -194,6 +194,12 @@ def _told(body: Body, names: Names, diagnosing: Diagnosing) -> str:
     return " ".join(f"{target} := {value};" for target, value in given)
 
 
+def slicing(names: Names, target: str) -> str:
+    """What stands in place of a FOREACH loop's statements: a note of the slice."""
+    text = f"coalesce(pg_catalog.to_json(pg_catalog.format('%s', {target}))::pg_catalog.text, 'null')"
+    return f" {names('slices')} := pg_catalog.concat_ws(',', {names('slices')}, {text});"
+
+
 def catch(names: Names, number: int) -> str:
     """What stands in place of a handler's statements: a note of its number, and what there is to tell."""
     told = ", ".join(f"{names(each)} = {each.upper()}" for each in CAUGHT)
@@ -218,7 +224,7 @@ def step_text(body: Body, names: Names, scopes: Sequence[Scope], state: State, p
     own = [
         f"{names('branch')} integer := 0; {names('found')} boolean; {names('count')} bigint;",
         *(f"{names(each)} integer;" for each in ("lower", "upper", "by")),
-        *(f"{names(each)} text;" for each in CAUGHT),
+        *(f"{names(each)} text;" for each in ("slices", *CAUGHT)),
         f"{names('rows')} refcursor := '{names('rows')}';",
         f"{names('values')} refcursor := '{names('values')}';",
     ]

@@ -7,10 +7,10 @@ of the branch in place of each branch. So names, types, errors and their context
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError, SqlState, too_deep, unsupported
+from catalog.errors import SluiceError, SqlState, too_deep
 from gateway.execution.procedures import called_code
 from gateway.execution.procedures.called_code import Code, Given, Parameter, Procedure
 from gateway.execution.procedures.code_steps import CodeSteps, Contexts
@@ -45,6 +45,7 @@ from planner.plpgsql.step import (
     literal,
     scope_of,
     selected,
+    slicing,
     spliced,
     text_of,
 )
@@ -213,16 +214,18 @@ class Frame:
     async def _for(self, loop: Loop) -> Leaving | None:
         if loop.kind is Iteration.INTEGER:
             return await self._integers(loop)
-        if loop.slices:
-            raise unsupported("FOREACH with SLICE around COMMIT or ROLLBACK")
         assert loop.target is not None
         target = loop.target.of(self._body.text)
+        if loop.slices:
+            left, found = await self._each(loop, self._slices(loop, target))
+            self._steps.state.found = found
+            return left
         rows = await self._rows(loop)
         record = Variable(loop.name, Kind.RECORD, f"{target} record")
         own = [record] if loop.kind is Iteration.CURSOR else []  # such a loop declares its record
         try:
             with self._steps.within(Scope(loop.label or self._steps.label(), own, fresh=False)):
-                left, found = await self._over_rows(loop, rows, target)
+                left, found = await self._each(loop, (f"{selected(each)} INTO {target};" async for each in rows))
         finally:
             rows.close()
         if loop.kind is Iteration.CURSOR:
@@ -232,20 +235,27 @@ class Frame:
         self._steps.state.found = found
         return left
 
-    async def _over_rows(self, loop: Loop, rows: LoopRows, target: str) -> tuple[Leaving | None, bool]:
-        """Carry the statements out for each row; return what has left more than the loop, and whether there was a
-        row.
+    async def _each(self, loop: Loop, assignments: AsyncIterator[str]) -> tuple[Leaving | None, bool]:
+        """Carry the statements out after each assignment; return what has left more than the loop, and whether there
+        was one.
         """
         found = False
-        async for columns in rows:
+        async for assignment in assignments:
             await self._shared.turn()
             found = True
-            self._steps.state.assignments.append(f"{selected(columns)} INTO {target};")
+            self._steps.state.assignments.append(assignment)
             left = await self._statements(loop.branch.statements)
             await self._steps.assign()
             if (ends := _ends(left, loop)) is not None:
                 return ends.left, True
         return None, found
+
+    async def _slices(self, loop: Loop, target: str) -> AsyncIterator[str]:
+        """Assignments of an array's slices, which PostgreSQL computes in the loop itself."""
+        text = spliced(self._body.text, loop, [(loop.branch.body, slicing(self._names, target))])
+        answer = await self._steps.execute(Part(text, line_at(self._body.text, loop.start)))
+        for each in answer.slices:
+            yield f"{target} :={literal(each)};"
 
     async def _rows(self, loop: Loop) -> LoopRows:
         """Have PostgreSQL compute the rows of a loop. They are kept, because cursors end with the transaction."""

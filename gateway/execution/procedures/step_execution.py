@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -40,12 +41,15 @@ WHERE t.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
 
 @dataclass(slots=True)
 class Answer:
-    """What a step has left. `branch` says which branch it has taken, or, below 0, by which statement it was left."""
+    """What a step has left. `branch` says which branch it has taken, or, below 0, by which statement it was left.
+    `slices` are those of an array, `caught` is what there is to tell of a caught error.
+    """
 
     branch: int
     found: bool
     count: int
     bounds: tuple[int, int, int]
+    slices: list[str]
     caught: dict[str, str | None]
     rows: LoopRows | None = None
 
@@ -132,9 +136,16 @@ class Steps:
 
     async def _answer(self, step: StepPortal, scopes: Sequence[Scope]) -> Answer:
         row = [None if value is None else value.decode() for value in step.row]
-        branch, found, count, lower, upper, by, _, *caught = row[:FIXED]
+        branch, found, count, lower, upper, by, slices, _, *caught = row[:FIXED]
         bounds = int(lower or 0), int(upper or 0), int(by or 0)
-        answer = Answer(int(branch or 0), found == "t", int(count or 0), bounds, dict(zip(CAUGHT, caught, strict=True)))
+        answer = Answer(
+            int(branch or 0),
+            found == "t",
+            int(count or 0),
+            bounds,
+            json.loads(f"[{slices or ''}]"),
+            dict(zip(CAUGHT, caught, strict=True)),
+        )
         opened = step.columns_opened
         types = await self.types(field_oids(scopes, row) | {column.type_oid for column in opened})
         take_values(scopes, row, types)

@@ -121,4 +121,9 @@ begin
 end $$;
 call er(); select * from t1 where a = 88;
 do $$ begin call er(); end $$;
+do $$ declare a int[] := array[[1,2],[3,null]]; x int[]; begin foreach x slice 1 in array a loop raise notice '%', x; commit; end loop; raise notice '% %', found, x; end $$;
+do $$ declare a text[] := array[['a"b', 'c,d'],['\', '']]; x text[]; begin <<l>> foreach x slice 2 in array a loop raise notice '%', x; commit; exit l; end loop; raise notice '% %', found, x; end $$;
+do $$ declare a int[]; x int[]; begin foreach x slice 1 in array a loop commit; end loop; end $$;
+do $$ declare a int[] := '{}'; x int[] := '{9}'; begin foreach x slice 1 in array a loop commit; end loop; raise notice '% %', found, x; end $$;
+do $$ declare a int[] := '{1,2}'; x int[]; begin foreach x slice 2 in array a loop commit; end loop; end $$;
 DROP SCHEMA ends CASCADE;
