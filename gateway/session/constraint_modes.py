@@ -18,7 +18,7 @@ from gateway.backend.arrays import text_array
 from gateway.backend.own_statement import Statement
 from gateway.session.backend_setting import kept
 from gateway.session.pending_constraints import forget_pending
-from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import CommandComplete
 
 if TYPE_CHECKING:
     from gateway.session.session_context import Sent, SessionContext
@@ -50,7 +50,6 @@ WHERE k.condeferrable AND (n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_sc
     OR k.contype OPERATOR(pg_catalog.=) 't' AND n.nspname OPERATOR(pg_catalog.<>) 'pg_sluice'
         AND pg_catalog.has_schema_privilege(n.oid, 'USAGE'))
 """
-_ALL_DEFERRED: Final = "SET CONSTRAINTS ALL DEFERRED"
 # Run after a statement that may have executed SET CONSTRAINTS inside of a function.
 KEEP_OWN: Final = Statement("SET CONSTRAINTS pg_sluice.pg_sluice_publish DEFERRED")
 
@@ -58,7 +57,9 @@ KEEP_OWN: Final = Statement("SET CONSTRAINTS pg_sluice.pg_sluice_publish DEFERRE
 async def relay_modes(session: SessionContext, sent: Sent, modes: ConstraintModes) -> bool:
     """Execute SET CONSTRAINTS as a simple query; False if the backend has refused it."""
     if await prepare_modes(session, modes):
-        sent = sent._replace(raw=frontend.Query(_ALL_DEFERRED).encode())
+        await keep_modes(session, modes)
+        session.client.send(CommandComplete("SET CONSTRAINTS"))
+        return True
     good = await session.relay_query(sent.raw, sent.offset)
     if good and session.transaction.open:
         await keep_modes(session, modes)

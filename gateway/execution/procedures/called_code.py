@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -53,6 +53,9 @@ WHERE p.proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND {_ENDS}
 _OUTPUTS: Final = frozenset("ob")
 # Characters of code whose control flow is read.
 _SIZE_MAX: Final = 262_144
+# The function whose result is that of CALL, not of a step.
+_STARTED: Final = "statement_timestamp"
+_BEGAN: Final = Statement("SELECT pg_catalog.extract('epoch', pg_catalog.transaction_timestamp())::pg_catalog.text")
 # How PostgreSQL names the code of DO.
 _BLOCK: Final = "inline_code_block"
 
@@ -125,8 +128,16 @@ class Procedure:
         ]
 
 
-async def procedure(session: SessionContext, oid: int) -> Procedure:
-    """The procedure of that OID, as the client may see and execute it."""
+async def began(session: SessionContext, words: Container[str]) -> str:
+    """The time at which the client's statement began, as SQL takes it, if code of these words may ask for it."""
+    if _STARTED not in words:
+        return ""
+    [answer] = await session.backend.run(_BEGAN)
+    return f"pg_catalog.to_timestamp({(answer.rows[0][0] or b'0').decode()})"
+
+
+async def procedure(session: SessionContext, oid: int, began: str) -> Procedure:
+    """The procedure of that OID, as the client may see and execute it. `began` stands for `statement_timestamp()`."""
     [found] = await session.backend.run(Statement(_PROCEDURE, (str(oid),)))
     ends, *described = (str(each or b"null", "utf-8") for each in found.rows[0])
     signature, name, source = described[:3]
@@ -140,13 +151,13 @@ async def procedure(session: SessionContext, oid: int) -> Procedure:
         )
         for n, type_ in enumerate(types)
     )
-    code = await _code(session, signature, name, source, parameters) if ends == "t" else None
+    code = await _code(session, (signature, name), source, began, parameters) if ends == "t" else None
     return Procedure(parameters, code)
 
 
-async def code_block(session: SessionContext, text: str, signature: str = _BLOCK) -> Code | None:
+async def code_block(session: SessionContext, text: str, began: str, signature: str = _BLOCK) -> Code | None:
     """The code of DO, whose body is `text`; None if PostgreSQL has to carry it out in one piece."""
-    return await _code(session, signature, _BLOCK, text, ())
+    return await _code(session, (signature, _BLOCK), text, began)
 
 
 async def block_text(session: SessionContext, sql: str) -> str | None:
@@ -181,12 +192,19 @@ def _standard(session: SessionContext) -> bool:
 
 
 async def _code(
-    session: SessionContext, signature: str, label: str, source: str, parameters: tuple[Parameter, ...]
+    session: SessionContext,
+    names: tuple[str, str],
+    source: str,
+    began: str,
+    parameters: tuple[Parameter, ...] = (),
 ) -> Code | None:
+    """`names` are the code's signature and label."""
     if len(source) > _SIZE_MAX:
         raise unsupported(f"COMMIT or ROLLBACK in code of more than {_SIZE_MAX} characters")
     standard = _standard(session)
-    text = await offloaded(session, len(source), _named, source, parameters, label, standard)
+    signature, label = names
+    listed = [f"{quoted(label)}.{quoted(each.name)}" for each in parameters]
+    text = await offloaded(session, len(source), _replaced, source, listed, began, standard)
     try:
         body = await offloaded(session, len(text), read_body, text, standard_strings=standard)
     except UnreadableError:
@@ -206,16 +224,22 @@ async def _ending(session: SessionContext, names: Iterable[str]) -> set[str]:
     return {str(name or b"", "utf-8") for (name,) in found.rows}
 
 
-def _named(source: str, parameters: tuple[Parameter, ...], label: str, standard: bool) -> str:
-    """The text with names in place of `$n`."""
-    if "$" not in source or not parameters:
+def _replaced(source: str, parameters: Sequence[str], began: str, standard: bool) -> str:
+    """The text with names in place of `$n`, and with `began` in place of `statement_timestamp()`."""
+    if not (parameters and "$" in source) and _STARTED not in source.lower():
         return source
+    found = list(tokens(source, standard_strings=standard))
     parts, place = list[str](), 0
-    for token in tokens(source, standard_strings=standard):
+    for number, token in enumerate(found):
         if token.kind is TokenKind.PARAMETER and 0 < int(token.text[1:]) <= len(parameters):
-            name = parameters[int(token.text[1:]) - 1].name
-            parts += [source[place : token.start], f"{quoted(label)}.{quoted(name)}"]
-            place = token.end
+            start, end, new = token.start, token.end, parameters[int(token.text[1:]) - 1]
+        elif token.text == _STARTED and [each.text for each in found[number + 1 : number + 3]] == ["(", ")"]:
+            qualified = [each.text for each in found[max(0, number - 2) : number]] == ["pg_catalog", "."]
+            start, end, new = found[number - 2 * qualified].start, found[number + 2].end, began
+        else:
+            continue
+        parts += [source[place:start], new]
+        place = end
     return "".join(parts) + source[place:]
 
 

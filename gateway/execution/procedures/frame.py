@@ -330,7 +330,7 @@ class Frame:
             if (position := error.fields.pop("P", None)) is not None:
                 error.fields |= {"p": position, "q": written}
             raise self._steps.told(error, line, "CALL") from error
-        called = await called_code.procedure(self._shared.session, oid)
+        called = await called_code.procedure(self._shared.session, oid, self._shared.began)
         outputs = [(each, argument) for each, argument in called.matched(given) if each.is_output and argument]
         for parameter, argument in outputs:
             if not is_variable(argument.target):
@@ -376,7 +376,7 @@ class Frame:
         sql, session = _written(statement, text), self._shared.session
         await session.transaction.begin()
         body = await called_code.block_text(session, sql)
-        code = None if body is None else await called_code.code_block(session, body)
+        code = None if body is None else await called_code.code_block(session, body, self._shared.began)
         if code is None:
             await self._execute([statement])
             return

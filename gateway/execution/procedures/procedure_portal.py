@@ -67,19 +67,19 @@ class ProcedurePortal(GuardedPortal):
         """What to carry out in steps; None if the code ends no transaction, or is not read here."""
         session, query = self.session, self.routed.query
         assert query is not None
-        steps = Steps(session)
+        steps = Steps(session, await called_code.began(session, self.words.found))
         if query.utilityStmt.type == "DOSTMT":
             text = await called_code.block_text(session, self.analysis.sql)
-            block = None if text is None else await called_code.code_block(session, text)
+            block = None if text is None else await called_code.code_block(session, text, steps.began)
             if block is None or not block.ends:
                 return None
             await self._check_whole(steps, text or "", block.body)
             return Frame(steps, block, Scope(block.label, []))
-        called = await called_code.procedure(session, called_procedure(query))
+        called = await called_code.procedure(session, called_procedure(query), steps.began)
         if called.code is None or not called.code.ends:
             return None
         sql = f"BEGIN {await self._with_parameters(steps)}\n; END"
-        outside = await called_code.code_block(session, sql, signature="")
+        outside = await called_code.code_block(session, sql, steps.began, signature="")
         if outside is None or not isinstance(calling := outside.body.block.body[0], Calling):
             return None
         frame = Frame(steps, outside, Scope(OWN, []))
@@ -90,7 +90,8 @@ class ProcedurePortal(GuardedPortal):
     async def _check_whole(self, steps: Steps, text: str, body: Body) -> None:
         """Raise PostgreSQL's error for code that it does not accept, before any of it is executed."""
         before = f"{body.options}BEGIN RETURN; "
-        inside = text[len(body.options) : body.block.end] + ("" if text[body.block.end - 1] == ";" else ";")
+        inside = text[len(body.options) : len(text) - len(body.text) + body.block.end]
+        inside += "" if inside.endswith(";") else ";"
         whole = steps.names.do(f"{before}{inside} END")
         try:
             await self.session.backend.run(Statement(whole, of_client=True))

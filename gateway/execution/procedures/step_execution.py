@@ -57,8 +57,10 @@ class Answer:
 class Steps:
     """`ended`: a transaction has been ended, so the statement cannot be executed again from its beginning."""
 
-    def __init__(self, session: SessionContext) -> None:
+    def __init__(self, session: SessionContext, began: str = "") -> None:
+        """`began` stands for `statement_timestamp()`."""
         self.session = session
+        self.began = began
         self.names = Names(f"sluice_{secrets.token_hex(8)}")
         self.ended = False
         self._begins = False  # nothing has been executed since the last end

@@ -126,4 +126,9 @@ do $$ declare a text[] := array[['a"b', 'c,d'],['\', '']]; x text[]; begin <<l>>
 do $$ declare a int[]; x int[]; begin foreach x slice 1 in array a loop commit; end loop; end $$;
 do $$ declare a int[] := '{}'; x int[] := '{9}'; begin foreach x slice 1 in array a loop commit; end loop; raise notice '% %', found, x; end $$;
 do $$ declare a int[] := '{1,2}'; x int[]; begin foreach x slice 2 in array a loop commit; end loop; end $$;
+create procedure later(inout s timestamptz) language plpgsql as $$ begin commit; s := pg_catalog.statement_timestamp(); end $$;
+do $$ declare s timestamptz := statement_timestamp(); t timestamptz := now(); u timestamptz; begin
+  assert s = t; perform pg_sleep(0.001); commit; assert s = statement_timestamp (); assert now() > t; assert clock_timestamp() > s;
+  execute 'select 1' into u; exception when others then raise notice 'not here %', sqlerrm; end $$;
+do $$ declare s timestamptz := statement_timestamp(); u timestamptz; begin commit; perform pg_sleep(0.001); call later(u); assert s = u; raise notice 'same'; end $$;
 DROP SCHEMA ends CASCADE;
