@@ -60,6 +60,7 @@ class Obligation:
     schema: str
     table: str
     parent: str | None
+    parent_relid: int | None
     columns: tuple[str, ...]
     query: str
 
@@ -165,6 +166,7 @@ def _obligation(found: dict[str, Any]) -> Obligation:
         schema=found["schema"],
         table=found["table"],
         parent=found["parent"],
+        parent_relid=found["parent_relid"],
         columns=tuple(found["columns"] or ()),
         query=found["query"],
     )

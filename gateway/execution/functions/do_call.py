@@ -422,18 +422,22 @@ class GuardedPortal(StatementPortal):
             self._strict = True
             return False
         await session.backend.run(UNWATCHED, KEEP_OWN, REFUSE_REWRITING)
-        if await obligations(session):
-            if self._guessed:
-                raise _DoesMoreError
-            raise unsupported("a function that changes a lake table and its rows")
+        wanted = await obligations(session)
+        if wanted and self._guessed:
+            raise _DoesMoreError
         await refuse_pending(session, "TRUNCATE", [each.version.table.oid for each in taken if each.truncated])
         changed = [each.version.table.oid for each in taken if each.is_changed]
-        if not changed and not any(each.locked.num_rows for each in taken):
+        locked = [each.version.table.oid for each in taken if each.locked.num_rows]
+        if not changed and not locked:
             await shadows.keep()
+            await meet(session, wanted)
             await self._give(answers)
             if transaction.implicit and session.ends_with_statement:
                 await commit_with(session, tag)
             return True
+        constrained = {oid for each in wanted for oid in (each.relid, each.parent_relid)}
+        if constrained & {*changed, *locked}:
+            raise unsupported("a function that changes a lake table and its rows")
         async with Changing(self, "a function", *changed) as changing:
             sql, left_out = self.analysis.sql, shadows.left_out
             try:
@@ -455,6 +459,7 @@ class GuardedPortal(StatementPortal):
                 self._missed, self._strict = missed.error, True
                 return False
             await shadows.keep()
+            await meet(session, wanted)
             await self._give(answers)
             await changing.finish(tag)
         return True

@@ -27,9 +27,12 @@ if TYPE_CHECKING:
 
 # How deep calls of functions are followed.
 _DEPTH_MAX: Final = 10
-# Whether the names behind their schemas have the one in this column, in the schema `nspname`.
+# Whether the names behind their schemas have the one in this column, in the schema `n`; that of temporary objects has
+# two names.
 QUALIFIED: Final = (
-    "ARRAY[pg_catalog.concat(nspname, '.', {column}), pg_catalog.concat(nspname, '.*')]"
+    "ARRAY[pg_catalog.concat(nspname, '.', {column}), pg_catalog.concat(nspname, '.*'),"
+    " CASE WHEN n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()"
+    " THEN pg_catalog.concat('pg_temp.', {column}) END]"
     " OPERATOR(pg_catalog.&&) {names}::pg_catalog.text[]"
 )
 _WORD_SIZE: Final = 8  # characters, about
