@@ -42,6 +42,19 @@ class RowStream(Protocol):
         """Release resources; closing twice is allowed."""
 
 
+class LockedRows(Protocol):
+    """The rows of a cursor that locks them, of which some may not be returned."""
+
+    async def look(self) -> None:
+        """To be called before each fetch."""
+
+    def take(self, rest: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
+        """The next of the rows, at most `count`, and what is left of them."""
+
+    def check_end(self) -> None:
+        """To be called after the last row."""
+
+
 class Direction(IntEnum):
     """PostgreSQL's FetchDirection."""
 
@@ -90,7 +103,8 @@ class Cursor:
     """An open cursor. `held` is true once it has outlived its transaction; `failed` after an error, when it cannot run
     again.
 
-    `waiting` surrounds each wait for rows, during which the session's backend is free.
+    `waiting` surrounds each wait for rows, during which the session's backend is free. A cursor with `locked` rows
+    moves forward only.
     """
 
     def __init__(
@@ -98,11 +112,13 @@ class Cursor:
         declared: Declaration,
         run: Callable[[], Awaitable[RowStream]],
         waiting: Waiting,
+        locked: LockedRows | None = None,
     ) -> None:
         self.declared = declared
         self.held = False
         self.failed = False
         self._waiting = waiting
+        self._locked = locked
         self._lock = asyncio.Lock()
         self._keeps_all = declared.keeping is Keeping.ALL
         self._run = run
@@ -124,6 +140,8 @@ class Cursor:
             raise SluiceError(SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{self.declared.name}" cannot be run')
         try:
             async with self._lock:
+                if self._locked is not None:
+                    await self._locked.look()
                 return await self._fetch(direction, count, self._shown(sink))
         except SluiceError:
             # As after any error, PostgreSQL's portal is unusable after a refused backward movement.
@@ -309,19 +327,26 @@ class Cursor:
                     continue
                 rows = await _either(kept, kept.after, place, until)
             elif self._rest is not None:
-                rows = self._rest.slice(0, end - place)
-                rest = self._rest.slice(rows.num_rows)
-                self._rest = rest if rest.num_rows else None
-                if self.declared.places:
-                    self._last = rows.slice(rows.num_rows - 1)
+                rows = self._take(self._rest, end - place)
             elif await self._read():
                 continue
             else:
                 break
-            if sink is not None:
+            if sink is not None and rows.num_rows:
                 await sink(rows)
             place += rows.num_rows
         return place - start
+
+    def _take(self, rest: pa.RecordBatch, count: int) -> pa.RecordBatch:
+        """Take the next of the rows that were read, at most `count`."""
+        if self._locked is None:
+            rows, left = rest.slice(0, count), rest.slice(count) if count < rest.num_rows else None
+        else:
+            rows, left = self._locked.take(rest, count)
+        self._rest = left
+        if self.declared.places and rows.num_rows:
+            self._last = rows.slice(rows.num_rows - 1)
+        return rows
 
     async def _scan_backward(self, last: int, first: int, sink: Sink | None) -> None:
         """Return the rows before `last`, down to `first`."""
@@ -347,6 +372,8 @@ class Cursor:
                 batch = await anext(self._batches)
         except StopAsyncIteration:
             self._exhausted = True
+            if self._locked is not None:
+                self._locked.check_end()
             return False
         if batch.num_rows == 0:
             return True

@@ -6,17 +6,16 @@ an UPDATE; locks are kept. The rows are in memory until all are locked.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.errors import unsupported
+from gateway.execution.changes.standing_rows import RowsByTable, not_among
 from gateway.execution.locks.row_locks import (
     Strength,
     Waiting,
@@ -28,12 +27,9 @@ from gateway.execution.locks.row_locks import (
 )
 from gateway.execution.reading.plan_context import Reading, planned, runnable
 from gateway.session.cancel_listener import attended
-from gateway.session.visibility import staged
 from planner.plans.locking_plan import LockedTable, LockingPlan, plan_locking, subqueries
 from planner.spark.plan import Place
 from planner.tree.nodes import Node
-from storage.parquet.files import LakeFiles
-from storage.parquet.positions import deleted_positions
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
@@ -97,28 +93,8 @@ def _places(batch: pa.RecordBatch, number: int) -> list[Place]:
     return [None if file is None else (file, position) for file, position in places]
 
 
-# Positions of rows, by the table's OID and the path of their data file.
-_Rows = Mapping[int, Mapping[str, npt.NDArray[np.int64]]]
-
-
-async def replaced_since(session: SessionContext, plan: LockingPlan, reading: Reading) -> _Rows:
-    """The rows that the transaction itself has changed or deleted since it read the tables: PostgreSQL does not lock
-    them.
-    """
-    files, found = LakeFiles(session.gateway.data_path), dict[int, dict[str, npt.NDArray[np.int64]]]()
-    for oid in {table.table_oid for table in plan.tables}:
-        version = reading.versions[oid]
-        before = {file.path: file.delete_file for file in version.files}
-        found[oid] = {
-            each.data_path: await asyncio.to_thread(deleted_positions, files, version.table.path, each.file)
-            for each in (await staged(session, oid)).deleted
-            if each.data_path in before and each.file != before[each.data_path]
-        }
-    return found
-
-
 async def locked_rows(
-    session: SessionContext, plan: LockingPlan, reading: Reading, replaced: _Rows | None = None
+    session: SessionContext, plan: LockingPlan, reading: Reading, replaced: RowsByTable | None = None
 ) -> list[pa.RecordBatch] | None:
     """The locked rows, including those of OFFSET, without those that were `replaced`. None if the query must begin
     again.
@@ -146,16 +122,16 @@ async def locked_rows(
 
 
 async def _lock(
-    session: SessionContext, rows: pa.RecordBatch, tables: Sequence[LockedTable], reading: Reading, replaced: _Rows
+    session: SessionContext,
+    rows: pa.RecordBatch,
+    tables: Sequence[LockedTable],
+    reading: Reading,
+    replaced: RowsByTable,
 ) -> npt.NDArray[np.bool_] | None:
     """Which rows are locked in all of these tables. None if another transaction has changed one meanwhile, and the
     isolation level permits a new attempt.
     """
-    locked = np.ones(rows.num_rows, np.bool_)
-    for table in tables:
-        for path, gone in replaced.get(table.table_oid, {}).items():
-            here = pc.fill_null(pc.equal(rows.column(table.place), path), False).to_numpy(zero_copy_only=False)
-            locked &= ~(here & np.isin(rows.column(table.place + 1).to_numpy(zero_copy_only=False), gone))
+    locked = not_among(rows, tables, replaced)
     for table in tables:
         version = reading.versions[table.table_oid]
         strength, waiting = Strength(table.strength), Waiting(table.waiting)

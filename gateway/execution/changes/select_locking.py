@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
 from gateway.execution.changes.locked_copies import locked_copies, plan_locks
-from gateway.execution.changes.locked_rows import locked_rows, visible, with_subqueries_locked
+from gateway.execution.changes.locked_rows import RowsAtHand, locked_rows, shown, with_subqueries_locked
 from gateway.execution.changes.postgres_row_locks import rehearse_locks
 from gateway.execution.changes.row_changes import Changing
+from gateway.execution.changes.standing_rows import StandingRows
 from gateway.execution.locks.table_locks import ROW_SHARE
 from gateway.execution.reading.plan_context import Reading, planned, read, runnable
 from gateway.execution.reading.postgres_query import Computing
-from gateway.execution.reading.select import SelectPortal
+from gateway.execution.reading.select import RowSender, SelectPortal
 from gateway.session.response_spool import ResponseSpool
 from planner.plans.locking_plan import LockingPlan, first_strength, strongest
 from planner.plans.select import plan_select
@@ -48,9 +49,26 @@ class LockingSelectPortal(SelectPortal):
 
     _once = False
 
+    def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        super().__init__(session, analysis, routed, binding)
+        self._standing = StandingRows(session)
+
     async def _execute(self, limit: int) -> None:
         self._once = not limit
+        await self._standing.look()
         await super()._execute(limit)
+
+    async def _send(self, sender: RowSender, limit: int) -> int:
+        shown, sent = len(self.columns or ()), 0
+        while not limit or sent < limit:
+            rest = await self._next(0)
+            if rest is None:
+                self._standing.check_end()
+                break
+            rows, self._rest = self._standing.take(rest, limit - sent if limit else rest.num_rows)
+            await sender.send(rows.select(list(range(shown))))
+            sent += rows.num_rows
+        return sent
 
     async def _open(self) -> Reading:
         query, lake = self._routed.query, self._routed.lake
@@ -84,7 +102,8 @@ class LockingSelectPortal(SelectPortal):
         if batches is None:
             return False
         if refusal is None:
-            self._batches = aiter(visible(batches, plan))
+            self._standing.locked(plan, locked, batches)
+            self._batches = aiter(RowsAtHand(shown(batches, plan)))
         else:
             await self._compute_locked(plan, batches, locked, refusal)
         return True

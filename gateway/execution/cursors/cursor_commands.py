@@ -14,6 +14,7 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.own_statement import Statement
 from gateway.backend.statement_timeout import timed_out
+from gateway.execution.changes.standing_rows import StandingRows
 from gateway.execution.cursors.locked_cursor import LockedCursorRows
 from gateway.execution.cursors.unlocked_cursor import UnlockedCursorRows
 from gateway.execution.reading.plan_context import output_settings, read, session_values_and
@@ -126,9 +127,10 @@ async def _add(
     tag = f"{session.tag}/cursor-{next(_numbers)}"
     locks = strongest(routed.query) is not None
     paths: Sequence[str] = ()
+    standing: StandingRows | None = None
     if locks:
         locking = LockedCursorRows(session, analysis, routed, binding)
-        run, places = locking.run, await locking.begin(reading)
+        run, places, standing = locking.run, await locking.begin(reading), locking.standing
     else:
         await check_rows(session, routed, reading)
         rows = UnlockedCursorRows(session, analysis, routed, binding, reading, tag, updatable=updatable)
@@ -155,7 +157,7 @@ async def _add(
         routed.lake if stands_in else (),
     )
     waiting = partial(attending, session, leaves_window=False)
-    await session.cursors.add(Cursor(declaration, run, waiting))
+    await session.cursors.add(Cursor(declaration, run, waiting, standing))
 
 
 async def _stand_in(session: SessionContext, name: str, options: int, *, scrolls: bool) -> bytes:
