@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -42,7 +43,8 @@ from gateway.execution.changes.shadow_execution import (
     strength_of,
 )
 from gateway.execution.constraints.expression_keys import check_computable
-from gateway.execution.locks.row_locks import changed_meanwhile
+from gateway.execution.locks.row_locks import changed_meanwhile, hold_met
+from gateway.execution.locks.row_locks import strength_of as strength_to_change
 from gateway.execution.reading.handed_rows import rows_by_keys
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import SMALL_ROWS, Computing, is_small
@@ -99,10 +101,16 @@ class UpsertPortal(StatementPortal):
             await self._propose(version, columns)
             loaded = await self._loaded(version)
             while True:
-                async with self._beside(version.table, functions):
-                    outcome = await self._try(version.table, columns, loaded, noting=noting)
+                try:
+                    async with self._beside(version.table, functions):
+                        outcome = await self._try(version.table, columns, loaded, noting=noting)
+                except SluiceError as error:
+                    if not await self._meets_change(error, version, loaded):
+                        raise
+                    outcome = None
                 if outcome is None:
-                    loaded, self._guessed = nothing_loaded(version.table), False
+                    version, self._guessed = await self._version(oid, changing), False
+                    loaded = await self._loaded(version)
                     continue
                 everything = self._needs_all(version.table)
                 more = await conflicts(session, version.table, outcome.fresh, loaded, everything=everything)
@@ -197,6 +205,22 @@ class UpsertPortal(StatementPortal):
             if await conflicts(session, table, found, loaded) is None:
                 raise
             return Outcome([], "", found, loaded.rows, loaded.rows.slice(0, 0))
+
+    async def _meets_change(self, error: SluiceError, version: TableVersion, loaded: Loaded) -> bool:
+        """Whether another transaction has changed a row that the statement met before the error, which is then none:
+        as in PostgreSQL, it waits for that row and locks it before it computes the new one.
+        """
+        session, table, query = self.session, version.table, self.routed.query
+        assert query is not None
+        if not self._updates or not loaded.rows.num_rows or self._needs_all(table):
+            return False
+        if error.sqlstate[:2] not in _CLASSES_OF_ROWS or session.backend.status == b"I":
+            return False
+        if session.backend.status == b"E":
+            await session.backend.run(*TRIAL.undo)
+        assigned = {int(target.resno) for target in query.onConflict.onConflictSet}
+        rows = loaded.by_path(np.ones(loaded.rows.num_rows, np.bool_))
+        return not await hold_met(session, rows, version, strength_to_change(table, assigned))
 
     async def _candidates(
         self, table: Table, columns: Sequence[Column], loaded: Loaded, error: SluiceError

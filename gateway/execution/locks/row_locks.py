@@ -320,6 +320,17 @@ async def hold_present(session: SessionContext, contested: Contested) -> None:
     await _follow(session, version.table, files, positions, strength)
 
 
+async def hold_met(session: SessionContext, rows: Rows, version: TableVersion, strength: Strength) -> bool:
+    """Lock rows that a statement met before it failed, as they are now; return whether they are unharmed. If not, the
+    statement may be computed again. Raises 40001 if the isolation level forbids that.
+    """
+    if await hold_rows(session, rows, version, strength):
+        return True
+    await check_may_look_again(session, version, rows)
+    await hold_present(session, Contested(version, rows, strength))
+    return False
+
+
 async def untouched(
     session: SessionContext, rows: Rows, version: TableVersion, newest: NewestVersions | None = None
 ) -> bool:
