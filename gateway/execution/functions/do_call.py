@@ -328,10 +328,11 @@ class GuardedPortal(StatementPortal):
             try:
                 was_strict = self._strict
                 unseen, tag = await self._once(shadows, wanted, left_out, answers, unchecked=unchecked)
-                is_done = not unseen and self._strict == was_strict
+                is_done = tag is not None and not unseen and self._strict == was_strict
                 unfetched = await self._note_cursors(shadows, wanted) if is_done else set()
                 is_done = is_done and not unfetched
-                if is_done and await self._settled(shadows, answers, tag, may_fail=conflicts >= _CONFLICTS_MAX):
+                may_fail = conflicts >= _CONFLICTS_MAX
+                if is_done and tag is not None and await self._settled(shadows, answers, tag, may_fail=may_fail):
                     return tag
                 conflicts += not (unseen or unfetched)
             finally:
@@ -385,7 +386,8 @@ class GuardedPortal(StatementPortal):
         answers: ResponseSpool,
         *,
         unchecked: bool,
-    ) -> tuple[set[int], str]:
+    ) -> tuple[set[int], str | None]:
+        """The unfilled tables that it has used, and its tag; None if it must be executed again."""
         backend = self.session.backend
         try:
             await shadows.fill(wanted, unread, unchecked=unchecked)
@@ -399,6 +401,8 @@ class GuardedPortal(StatementPortal):
             unseen = set[int]()
             if backend.status == b"E" and not is_undecided(error):
                 unseen = await shadows.look(failed=True)
+            if not unseen and backend.status == b"T" and await self.meets_change(error, shadows):
+                return unseen, None
             if not unseen and not self._strict and shadows.hides_errors:
                 self._missed, self._strict = error, True  # or another error precedes it
             elif not unseen:
@@ -408,6 +412,11 @@ class GuardedPortal(StatementPortal):
                 raise
             return unseen, ""
         return await shadows.look(failed=False), tag
+
+    async def meets_change(self, error: SluiceError, shadows: FilledShadows) -> bool:  # noqa: ARG002
+        """Whether another transaction has changed a row that the statement locks before the error, which is then
+        none."""
+        return False
 
     async def perform(self, answers: ResponseSpool | None) -> str:
         """Have the backend execute the statement, and keep its answers, or send them (None); return the tag."""

@@ -292,6 +292,10 @@ class FilledShadows:
         async for batch in live_rows_aside(self._session.gateway.data_path, version):
             yield batch
 
+    def found(self, oid: int) -> Loaded | None:
+        """The copied rows of a table that the statement searches by keys."""
+        return self._found.get(oid)
+
     async def look(self, *, failed: bool) -> set[int]:
         """After the statement, or when it has `failed`: the unfilled tables that it has used."""
         end = STATEMENT.again if failed else STATEMENT.release

@@ -8,15 +8,22 @@ the error.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from catalog.errors import SluiceError, unsupported
 from gateway.execution.changes.insert import target_oid
 from gateway.execution.functions.do_call import GuardedPortal
 from gateway.execution.functions.filled_shadows import FilledShadows
+from gateway.execution.functions.function_changes import is_undecided
+from gateway.execution.functions.locks_before_triggers import assigned_by, fails_behind_lock
 from gateway.execution.functions.trigger_lookup import changes_view, needs_rows, targets
+from gateway.execution.locks.row_locks import hold_met, strength_of
 from gateway.execution.reading.function_tables import likely_tables, trigger_texts
+from gateway.execution.reading.handed_rows import rows_by_keys
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import SMALL_ROWS, is_small
 from gateway.session.offload import offloaded
@@ -24,13 +31,17 @@ from gateway.session.visibility import versions
 from gateway.wire.messages.backend import CommandComplete
 from planner.plans.change_plan import current_of
 from planner.plans.placement import Kind, acts_in_results_alone, kind_of
+from planner.plans.proposed_keys import proposed_keys
 from planner.plans.routes import Route
 from planner.plans.row_filter import wanted_keys
 from planner.tree.references import domains, tables_read
 
 if TYPE_CHECKING:
+    from catalog.model import TableVersion
+    from gateway.execution.shadow.loaded_rows import Loaded
     from planner.tree.nodes import Node
 
+_DO_UPDATE: Final = 2  # OnConflictAction of nodes.h
 _HINT: Final = (
     f"A row trigger may fire where the table has no more than {SMALL_ROWS} rows. DISABLE TRIGGER lets Spark do it."
 )
@@ -76,6 +87,37 @@ class TriggeredPortal(GuardedPortal):
         tag = await self.over_rows(shadows, wanted, wanted - read - learnt)
         learnt |= self.looked_at
         return tag
+
+    async def meets_change(self, error: SluiceError, shadows: FilledShadows) -> bool:
+        """PostgreSQL locks a row before its triggers run. Only rows that a key selects are known here, or that the
+        proposed keys of ON CONFLICT meet.
+        """
+        session, query, changed = self.session, self.routed.query, list(targets(self.routed))
+        if query is None or len(changed) != 1 or changed[0] not in shadows.versions or is_undecided(error):
+            return False
+        version = shadows.versions[changed[0]]
+        if self.routed.route is Route.INSERT:
+            rows = await self._proposed(query, version)
+        elif await fails_behind_lock(session, error, version.table.oid, updates=self.routed.route is Route.UPDATE):
+            rows = shadows.found(version.table.oid)
+        else:
+            return False
+        if rows is None or not rows.rows.num_rows:
+            return False
+        await shadows.undo()
+        met = rows.by_path(np.ones(rows.rows.num_rows, np.bool_))
+        return not await hold_met(session, met, version, strength_of(version.table, assigned_by(query)))
+
+    async def _proposed(self, query: Node, version: TableVersion) -> Loaded | None:
+        """The rows that ON CONFLICT DO UPDATE meets, if the proposed keys are constants."""
+        session, table = self.session, version.table
+        if query.onConflict is None or int(query.onConflict.action) != _DO_UPDATE:
+            return None
+        size, builtins = self.analysis.tree.size, session.gateway.builtins
+        wanted = await offloaded(session, size, proposed_keys, query, table, builtins, self.binding.canonical)
+        if wanted is None:
+            return None
+        return await asyncio.to_thread(rows_by_keys, session.gateway.data_path, version, wanted)
 
     async def shadows(self) -> FilledShadows:
         """The shadows to fill, before the statement first runs."""
