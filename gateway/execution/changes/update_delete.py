@@ -20,7 +20,8 @@ from gateway.execution.changes.insert_query import check_conditions, size_of, wi
 from gateway.execution.changes.locked_rows import with_subqueries_locked
 from gateway.execution.changes.postgres_update_delete import computed_change, placed_change
 from gateway.execution.changes.row_changes import Changing
-from gateway.execution.locks.row_locks import ROWS_MAX, strength_of
+from gateway.execution.locks.kept_keys import strength_for
+from gateway.execution.locks.row_locks import ROWS_MAX
 from gateway.execution.reading.failing_row import telling_row
 from gateway.execution.reading.handed_tables import with_temporary_tables
 from gateway.execution.reading.plan_context import Reading, planned, read, runnable
@@ -77,7 +78,8 @@ class _ChangePortal(StatementPortal):
                     result, assigned = changed.result, changed.assigned
                     answers, tag, sources = changed.answers, changed.tag, changed.sources
                     noted = sources if changed.is_noted else None
-                if await changing.claim(result, version, strength_of(version.table, assigned), sources=sources):
+                strength = await strength_for(session, version, result, assigned, sources)
+                if await changing.claim(result, version, strength, sources=sources):
                     break
                 if isinstance(answers, ResponseSpool):
                     answers.close()
