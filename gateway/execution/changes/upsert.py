@@ -43,6 +43,7 @@ from gateway.execution.changes.shadow_execution import (
     strength_of,
 )
 from gateway.execution.constraints.expression_keys import check_computable
+from gateway.execution.locks.awaited_changes import others_change
 from gateway.execution.locks.row_locks import changed_meanwhile, hold_met
 from gateway.execution.locks.row_locks import strength_of as strength_to_change
 from gateway.execution.reading.handed_rows import rows_by_keys
@@ -114,7 +115,7 @@ class UpsertPortal(StatementPortal):
                     continue
                 everything = self._needs_all(version.table)
                 more = await conflicts(session, version.table, outcome.fresh, loaded, everything=everything)
-                if more is None:
+                if more is None and not await self._waits_for_change(version, loaded):
                     self._check_parts(version, loaded)
                     replaced = await gone(version.table, loaded, outcome.kept)
                     path = session.gateway.data_path
@@ -206,6 +207,13 @@ class UpsertPortal(StatementPortal):
                 raise
             return Outcome([], "", found, loaded.rows, loaded.rows.slice(0, 0))
 
+    async def _waits_for_change(self, version: TableVersion, loaded: Loaded) -> bool:
+        """Whether another transaction has changed or deleted a row with which DO NOTHING found a conflict."""
+        if self._updates or not loaded.rows.num_rows or self._needs_all(version.table):
+            return False
+        rows = loaded.by_path(np.ones(loaded.rows.num_rows, np.bool_))
+        return await others_change(self.session, version, rows)
+
     async def _meets_change(self, error: SluiceError, version: TableVersion, loaded: Loaded) -> bool:
         """Whether another transaction has changed a row that the statement met before the error, which is then none:
         as in PostgreSQL, it waits for that row and locks it before it computes the new one.
@@ -265,8 +273,8 @@ class UpsertPortal(StatementPortal):
         session, query, table = self.session, self.routed.query, version.table
         assert query is not None
         may_guess, self._may_guess = self._may_guess, False
-        # A row that DO NOTHING meets is not locked: its key has to be claimed, which waits for who deletes it. Above
-        # READ COMMITTED others may have deleted the row since the snapshot.
+        # A row that DO NOTHING meets is not locked, so its key has to be claimed. Above READ COMMITTED others may have
+        # deleted the row since the snapshot.
         if not may_guess or not self._updates or session.transaction.isolation is not Isolation.READ_COMMITTED:
             return nothing_loaded(table)
         if table.triggered or table.computed_keys:
