@@ -59,7 +59,6 @@ from gateway.wire.messages.backend import ErrorResponse
 from gateway.wire.messages.layout import Message
 from gateway.wire.states import State
 from planner.plans.routes import Route
-from planner.syntax.changed_settings import Resetting
 from planner.syntax.statements import ConstraintModes, Statement, setting
 from planner.syntax.transaction_commands import Shown, TransactionCommand
 
@@ -230,8 +229,6 @@ class ExtendedQuery(SessionContext):
             await deferred.close()
         elif isinstance(command, ConstraintModes):
             await statement_windows.enter_modes(self, command)
-        elif isinstance(command, Resetting):
-            await statement_windows.enter_resetting(self, command)
         elif prepared is not None and not prepared.relayed and statement_windows.stays_in_window(self, prepared.routed):
             await deferred.open()
         elif not message.portal and (
@@ -319,7 +316,7 @@ class ExtendedQuery(SessionContext):
 
     async def _execute_at_backend(self, frame: Frame, command: PassthroughCommand | None) -> None:
         """Execute a portal of the backend, whose statement does `command`."""
-        if command is Resetting.SETTINGS and self.transaction.open:
+        if command is Apart.RESET_ALL and self.transaction.open:
             if await self._settle():
                 await relay_reset_all(self, lambda: self._relay_to_end(frame))
         elif isinstance(command, Shown) and (level := self.transaction.untold_level) is not None:
@@ -329,7 +326,7 @@ class ExtendedQuery(SessionContext):
             if await self._settle():  # a portal bound outside of the savepoint would keep its locks
                 await self.backend.run(TRIAL.begin, OwnStatement(command.sql), *TRIAL.undo)
                 self.client.send(answers.CommandComplete("PREPARE"))
-        elif command is None or isinstance(command, Resetting | Shown | Preparing | Apart):
+        elif command is None or isinstance(command, Shown | Preparing | Apart):
             check_passthrough(self, command)
             self.unsynced = self.unsynced or command is not Apart.NOTHING
             self._holds_portal = False

@@ -25,7 +25,7 @@ from gateway.session.offload import offloaded
 from gateway.session.session_context import Sent, SessionContext, shift
 from gateway.session.statement_analysis import analysed
 from gateway.statement import statement_windows
-from gateway.statement.passthrough_command import Preparing, passthrough_command, split_and_look
+from gateway.statement.passthrough_command import Apart, Preparing, passthrough_command, split_and_look
 from gateway.statement.portal import Binding, Portal
 from gateway.statement.reset_all import relay_reset_all
 from gateway.statement.routing import route
@@ -43,7 +43,6 @@ from gateway.wire.messages.backend import (
     RowDescription,
 )
 from planner.plans.routes import Route
-from planner.syntax.changed_settings import Resetting
 from planner.syntax.lexer import has_parameters
 from planner.syntax.statements import ConstraintModes, Statement, setting
 from planner.syntax.transaction_commands import Shown, TransactionCommand, transaction_command
@@ -233,7 +232,7 @@ async def _relay(session: SessionContext, statement: Statement, sent: Sent) -> b
         return True
     if isinstance(command, ConstraintModes):
         return await relay_modes(session, sent, command)
-    if command is Resetting.SETTINGS and session.transaction.open:
+    if command is Apart.RESET_ALL and session.transaction.open:
         return await relay_reset_all(session, lambda: session.relay_query(sent.raw, sent.offset))
     if not (isinstance(command, Preparing) and in_block):
         return await session.relay_query(sent.raw, sent.offset)

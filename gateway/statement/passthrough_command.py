@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from catalog.errors import SluiceError, SqlState
 from gateway.session.cancel_listener import check
-from planner.syntax.changed_settings import Resetting, changed_settings, resetting
+from planner.syntax.changed_settings import changed_settings, resets_all
 from planner.syntax.cursor_declaration import holds
 from planner.syntax.source_statement import LONG
 from planner.syntax.statements import ConstraintModes, Statement, constraint_modes, setting, split
@@ -27,10 +27,13 @@ class Preparing:
 
 
 class Apart(Enum):
-    """Statements with a protocol of their own: COPY, cursors, and the empty statement, which begins no transaction."""
+    """Statements with a protocol of their own: COPY, cursors, RESET ALL, and the empty statement, which begins no
+    transaction.
+    """
 
     COPY = "copy"
     CURSOR = "declare"  # it ends with the transaction
+    RESET_ALL = "reset all"
     NOTHING = "nothing"
 
     @classmethod
@@ -70,12 +73,14 @@ def refuse_in_block(session: SessionContext, command: str) -> None:
         raise SluiceError(SqlState.ACTIVE_SQL_TRANSACTION, f"{command} cannot run inside a transaction block")
 
 
-PassthroughCommand = Apart | TransactionCommand | ConstraintModes | Resetting | Shown | Preparing
+PassthroughCommand = Apart | TransactionCommand | ConstraintModes | Shown | Preparing
 
 
 def passthrough_command(statement: Statement) -> PassthroughCommand | None:
     """The statement's effect on session or transaction; None if it has none."""
-    command = transaction_command(statement) or constraint_modes(statement) or resetting(statement) or shown(statement)
+    command = transaction_command(statement) or constraint_modes(statement) or shown(statement)
+    if command is None and resets_all(statement):
+        return Apart.RESET_ALL
     return command or (Preparing(statement.text) if prepares(statement) else None)
 
 

@@ -19,7 +19,7 @@ from gateway.statement.temporary_rows import changes_rows, step_out
 from planner.plans.computable import LOCKS_AND_NOTICES, acting_functions
 from planner.plans.locking_plan import first_strength
 from planner.plans.routes import Route, command, is_utility
-from planner.syntax.changed_settings import Resetting, changed_settings, configured_settings, resetting
+from planner.syntax.changed_settings import changed_settings, configured_settings
 from planner.syntax.statements import Statement, constraint_modes, needs_no_analysis
 from planner.syntax.transaction_commands import transaction_command
 from planner.tree.nodes import Node, constants, name_of, walk
@@ -65,8 +65,6 @@ def is_beside(statement: Statement) -> bool:
         statement.first_word in _BESIDE
         or transaction_command(statement) is not None
         or changed_settings(statement) is not None
-        # DISCARD PLANS, and DISCARD ALL, which is refused in a block
-        or (statement.first_word == "discard" and resetting(statement) is None)
     )
 
 
@@ -97,10 +95,6 @@ async def enter(session: SessionContext, statements: Sequence[Statement]) -> Non
         await deferred.close()
         if session.simple:
             await enter_modes(session, modes)
-    elif (what := resetting(statements[0])) is not None:
-        await deferred.close()
-        if session.simple:
-            await enter_resetting(session, what)
     elif any(needs_no_look(session, statement) and not prepares(statement) for statement in statements):
         await deferred.settle()
     else:
@@ -113,18 +107,6 @@ async def enter_modes(session: SessionContext, modes: ConstraintModes) -> None:
     await deferred.close()
     if deferred.pending and not await stands_beside(session, modes):
         await deferred.open()
-
-
-async def enter_resetting(session: SessionContext, what: Resetting) -> None:
-    """Before RESET ALL or DISCARD: close or settle what it cannot run with."""
-    deferred = session.transaction.deferred
-    await deferred.close()
-    if not deferred.pending:
-        return
-    if what is Resetting.NUMBERS:
-        deferred.forget_numbers()
-    elif not await (deferred.note_all_settings() if what is Resetting.SETTINGS else deferred.is_without_temporary()):
-        await deferred.settle()
 
 
 class Place(Enum):

@@ -92,8 +92,8 @@ class DeferredChange:
     after it. `renames`: it may remove or reuse names of tables. `settings` are the settings at its first execution. It
     makes `sequences`, or restarts them. One that `recounts` rewrites a sequence in use, whose numbers continue:
     numbers taken from it in a window would be given out twice. `in_windows` replaces the statements in windows, if
-    fewer suffice. `savepoints`: how many savepoints the client had set before it. `calls_users`: it runs user-defined
-    functions. `sets_modes`: it is SET CONSTRAINTS.
+    fewer suffice. `savepoints`: how many savepoints the client had set before it. `sets_modes`: it is
+    SET CONSTRAINTS.
     """
 
     statements: tuple[Statement, ...]
@@ -106,7 +106,6 @@ class DeferredChange:
     recounts: bool = False
     in_windows: tuple[Statement, ...] | None = None
     savepoints: int = 0
-    calls_users: bool = False
     sets_modes: bool = False
 
     def names(self, name: str) -> bool:

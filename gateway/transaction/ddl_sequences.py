@@ -67,7 +67,7 @@ Owner = tuple[int, int, str]
 class OwnedSequence:
     """A sequence and its position. `owner` stays the same when it is made again: the table's OID, the column's number,
     and the kind of its dependency; without an owning column, its own OID, 0 and `s`. `last` is the last number given
-    out, or the first to be if it is not `is_called`. `is_known`: currval knows it, until DISCARD SEQUENCES.
+    out, or the first to be if it is not `is_called`.
     """
 
     owner: Owner
@@ -81,7 +81,6 @@ class OwnedSequence:
     cycles: bool
     last: int
     is_called: bool
-    is_known: bool = True
 
     def take(self, count: int) -> npt.NDArray[np.int64]:
         """The next numbers, as nextval gives them."""
@@ -111,19 +110,10 @@ class OwnedSequence:
         """Restart it, as TRUNCATE … RESTART IDENTITY does."""
         return Statement(f"ALTER SEQUENCE {self.qualified} RESTART")
 
-    @property
-    def standing(self) -> tuple[int, bool]:
-        """The setval of its position. With a called number, currval would know it."""
-        following = self.last + self.increment
-        if self.is_called and not self.is_known and self.minimum <= following <= self.maximum:
-            return following, False
-        return self.last, self.is_called
-
     def taking_up(self) -> Statement:
         """The statement that continues the sequence at its position, if it exists."""
         table, column, kind = self.owner
-        last, is_called = self.standing
-        return Statement(_TAKE_UP, (str(table), str(column), kind, str(last), str(is_called)))
+        return Statement(_TAKE_UP, (str(table), str(column), kind, str(self.last), str(self.is_called)))
 
 
 def owned(tables: Iterable[int]) -> Statement:
@@ -208,10 +198,7 @@ class SequencesOfChanges:
             now = await self._found(settings, {each.owner[0] for each in sequences})
             for each in sequences:
                 if each.owner in now and latest[each.owner] is each:
-                    reached = now[each.owner].last, now[each.owner].is_called
-                    if reached != each.standing:
-                        each.last, each.is_called = reached
-                        each.is_known = each.is_known or each.is_called
+                    each.last, each.is_called = now[each.owner].last, now[each.owner].is_called
             if go:
                 self._owners.update({each.oid: owner for owner, each in now.items() if owner in latest})
 

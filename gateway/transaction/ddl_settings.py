@@ -9,7 +9,6 @@ with all deferred changes. Each repetition runs under the kept values. NULL stan
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Final
 
@@ -37,16 +36,6 @@ _MEANINGLESS: Final = frozenset(
     }
 )  # fmt: skip
 _OWN_PREFIX: Final = "sluice."
-# The settings that RESET ALL may change.
-_RESETTABLE: Final = Statement(
-    "SELECT name FROM pg_catalog.pg_settings WHERE NOT coalesce(setting OPERATOR(pg_catalog.=) reset_val,"
-    " setting IS NULL AND reset_val IS NULL)"
-    " AND NOT pg_catalog.pg_settings_get_flags(name)"
-    " OPERATOR(pg_catalog.&&) ARRAY['NO_RESET', 'NO_RESET_ALL']"
-    " AND (context OPERATOR(pg_catalog.=) 'user' OR pg_catalog.has_parameter_privilege(name, 'SET'))"
-)
-# Names in calls of current_setting.
-_OF_USERS: Final = re.compile(r"'([^\W\d][\w$]*+(?:\.[^\W\d][\w$]*+)++)'")
 
 Settings = MutableMapping[str, str | None]
 
@@ -69,15 +58,6 @@ class SettingsOfChanges:
             for each in earlier:
                 each.update({name: value for name, value in present.items() if name not in each})
         self._names |= meant
-
-    async def note_all(self, earlier: Sequence[Settings], texts: Iterable[str]) -> None:
-        """Before RESET ALL; `texts` are the deferred changes' texts, because PostgreSQL lists no user-defined
-        settings.
-        """
-        [answer] = await self._backend.run(_RESETTABLE)
-        listed = {(name or b"").decode() for (name,) in answer.rows}
-        named = {name.lower() for text in texts for name in _OF_USERS.findall(text)}
-        await self.note(listed | named | self._names, earlier)
 
     async def present(self) -> dict[str, str | None]:
         """The present settings, for a new deferred change."""

@@ -51,10 +51,6 @@ _NAMES: Final = """
 SELECT pg_catalog.string_agg(oid::pg_catalog.regclass::pg_catalog.text, ', ') FROM pg_catalog.pg_class
 WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.int8[]::pg_catalog.oid[])
 """
-_TEMPORARY: Final = Statement(
-    "SELECT relname, relkind FROM pg_catalog.pg_class"
-    " WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() ORDER BY 1, 2"
-)
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
 # In each window, a continued sequence leaves a lock at the backend until the transaction ends.
 _WINDOWS_MAX: Final = 500
@@ -292,28 +288,6 @@ class DeferredChanges:
     async def note_settings(self, *names: Iterable[str]) -> None:
         """Before a statement that changes settings of these names."""
         await self._settings.note(frozenset(chain(*names)), [change.settings for change in self.pending])
-
-    async def note_all_settings(self) -> bool:
-        """Before RESET ALL; False if its effect on deferred changes is unknown."""
-        if any(change.calls_users or change.is_long for change in self.pending):
-            return False
-        texts = [statement.sql for change in self.pending for statement in change.statements]
-        await self._settings.note_all([change.settings for change in self.pending], texts)
-        return True
-
-    def forget_numbers(self) -> None:
-        """Before DISCARD SEQUENCES."""
-        for change in self.pending:
-            for each in change.sequences:
-                each.is_known = False
-
-    async def is_without_temporary(self) -> bool:
-        """Outside of a window: whether no deferred change makes or drops a temporary object."""
-        [outside] = await self._backend.run(_TEMPORARY)
-        await self.open()
-        [within] = await self._backend.run(_TEMPORARY)
-        await self.close()
-        return outside.rows == within.rows
 
     async def present_settings(self) -> dict[str, str | None]:
         """The settings under which a new change is made."""

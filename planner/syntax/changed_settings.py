@@ -6,7 +6,6 @@ Names are as PostgreSQL compares them, in lower case.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import Final
 
 from catalog.datatypes import TEXT
@@ -38,32 +37,13 @@ _OF_SESSION: Final = (["authorization"], ["characteristics"])
 _FUNCTION: Final = "set_config"
 
 
-class Resetting(Enum):
-    """Statements that reset settings or resources of a session without naming them."""
-
-    SETTINGS = "RESET ALL"
-    NUMBERS = "DISCARD SEQUENCES"
-    TEMPORARY = "DISCARD TEMP"
-
-
-_DISCARDED: Final = {
-    "sequences": Resetting.NUMBERS,
-    "temp": Resetting.TEMPORARY,
-    "temporary": Resetting.TEMPORARY,
-}
-
-
 @known
-def resetting(statement: Statement) -> Resetting | None:
-    """Return the kind of reset; None for any other statement."""
-    if statement.first_word not in {"reset", "discard"}:
-        return None
+def resets_all(statement: Statement) -> bool:
+    """Whether the statement is RESET ALL."""
+    if statement.first_word != "reset":
+        return False
     items = list(tokens(statement.text))[1:]
-    if len(items) != 1 or items[0].kind is not Kind.WORD:
-        return None
-    if statement.first_word == "discard":
-        return _DISCARDED.get(items[0].text)
-    return Resetting.SETTINGS if items[0].text == "all" else None
+    return len(items) == 1 and items[0].kind is Kind.WORD and items[0].text == "all"
 
 
 @known

@@ -134,7 +134,6 @@ class AlterPortal(StatementPortal):
             statements=self._repeated(),
             sequences=[*counted.made, *restarted],
             recounts=len(restarted) < len(counted.begun_anew),
-            calls_users=self._calls_users,
         )
         return True
 
@@ -175,7 +174,6 @@ class AlterPortal(StatementPortal):
             rewriting=rewriting,
             sequences=[numbered.get(each.owner, each) for each in counted.made],
             recounts=bool(counted.begun_anew),
-            calls_users=self._calls_users,
         )
         return True
 

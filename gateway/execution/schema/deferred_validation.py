@@ -171,12 +171,11 @@ async def defer(
     rewriting: Rewriting | None = None,
     sequences: Iterable[OwnedSequence] = (),
     recounts: bool = False,
-    calls_users: bool = False,
 ) -> None:
     """Defer a change that has just run in a window, with these demands. The window is closed.
 
     `tables` are the changed tables, as before; `statements` are the executed ones, if not only the client's.
-    `sequences`, `recounts` and `calls_users` are those of DeferredChange.
+    `sequences` and `recounts` are those of DeferredChange.
     """
     transaction = session.transaction
     looks = [await prepare_look(session, each) for each in wanted]
@@ -197,7 +196,6 @@ async def defer(
             settings=settings,
             sequences=tuple(sequences),
             recounts=recounts,
-            calls_users=calls_users,
         )
     )
     await transaction.deferred.close()

@@ -43,63 +43,27 @@ ROLLBACK TO a;
 SELECT * FROM resetting_in_blocks.book ORDER BY id LIMIT 1;
 ROLLBACK;
 SET search_path = resetting_in_blocks;
--- Numbers
+-- DISCARD
+CREATE TEMP TABLE own (n integer);
 BEGIN;
 ALTER TABLE book ADD COLUMN k integer GENERATED ALWAYS AS IDENTITY (START 100);
-SELECT currval('book_k_seq');
 INSERT INTO book (n) VALUES (30) RETURNING id, k;
-INSERT INTO author SELECT max(id) FROM author;
-SELECT nextval('book_id_seq');
-SELECT currval('book_k_seq');
-SELECT nextval('book_k_seq');
+PREPARE those AS SELECT k FROM book WHERE id = $1;
+DISCARD PLANS;
+DISCARD PLANS \bind \g
+EXECUTE those (1);
 DISCARD SEQUENCES;
 SAVEPOINT s;
 SELECT currval('book_k_seq');
 ROLLBACK TO s;
-SELECT currval('book_id_seq');
-ROLLBACK TO s;
 INSERT INTO book (n) VALUES (40) RETURNING k;
-SELECT currval('book_k_seq');
-DISCARD SEQUENCES \bind \g
-SELECT setval('book_k_seq', 500, false);
-SELECT currval('book_k_seq');
-ROLLBACK TO s;
-SELECT nextval('book_k_seq');
-COMMIT;
-SELECT currval('book_k_seq');
-INSERT INTO book (n) VALUES (50) RETURNING k;
--- Plans and temporary tables
-CREATE TEMP TABLE own (n integer);
-INSERT INTO own VALUES (1);
-BEGIN;
-ALTER TABLE book RENAME COLUMN n TO m;
-PREPARE those AS SELECT m FROM book WHERE id = $1;
-DISCARD PLANS;
-DISCARD PLANS \bind \g
-EXECUTE those (1);
-SAVEPOINT t;
-DISCARD TEMP;
-SELECT * FROM own;
-ROLLBACK TO t;
-SELECT * FROM own;
-DISCARD TEMPORARY \bind \g
-INSERT INTO book (m) VALUES (60) RETURNING m;
-SAVEPOINT u;
-DISCARD ALL;
-ROLLBACK TO u;
-DISCARD nope;
-ROLLBACK TO u;
-SET seed = 0.5;
-SELECT setseed(0.25);
-SELECT m FROM book ORDER BY id;
-COMMIT;
-SELECT * FROM own;
-CREATE TEMP TABLE own (n integer);
-BEGIN;
-ALTER TABLE book RENAME COLUMN m TO n;
 CREATE VIEW seen AS SELECT b.n FROM book b, own;
-DISCARD TEMP;
+DISCARD TEMP \bind \g
 SELECT * FROM seen;
-ROLLBACK;
+ROLLBACK TO s;
+DISCARD ALL;
+ROLLBACK TO s;
+COMMIT;
+SELECT nextval('book_k_seq');
 DEALLOCATE those;
 DROP SCHEMA resetting_in_blocks CASCADE;
