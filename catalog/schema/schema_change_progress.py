@@ -38,10 +38,3 @@ class Progress:
     def end(self) -> None:
         """End the step, with all files and rows done."""
         self.files_done, self.rows_done, self.looking = self.files_total, self.rows_total, False
-
-    @property
-    def text(self) -> str:
-        """Return the progress in a clause."""
-        if not self.files_total:
-            return self.step
-        return f"{self.step}: {self.files_done} of {self.files_total} files, {self.rows_done} of {self.rows_total} rows"

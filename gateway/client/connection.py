@@ -12,7 +12,7 @@ from gateway.client.loop_turns import LoopTurns
 from gateway.client.message_thread import aside
 from gateway.client.response_encoding import Copies, Described, Piece, Relayed, ResponseEncoding
 from gateway.wire.framing import LARGE_BYTES, Frame, FrameReader
-from gateway.wire.messages.backend import CommandComplete, ErrorResponse, FieldDescription, NoticeResponse
+from gateway.wire.messages.backend import CommandComplete, ErrorResponse, FieldDescription
 from gateway.wire.messages.layout import Message
 
 _READ_BYTES: Final = 1 << 17
@@ -196,12 +196,6 @@ class Client:
         kept, self._awaiting = self._awaiting, None
         if kept and good:
             self.write(b"".join(kept))
-
-    def send_aside(self, notice: NoticeResponse) -> None:
-        """Queue a notice outside of the answer: the statement may still be executed again afterwards."""
-        before = self.sent_bytes
-        self.send(notice)
-        self.sent_bytes = before
 
     def send_error(self, error: SluiceError) -> None:
         """Queue an ErrorResponse."""

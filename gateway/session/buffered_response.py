@@ -41,9 +41,6 @@ class HeldAnswers(StandIn):
             else:
                 self.write(message.encode())
 
-    def send_aside(self, notice: NoticeResponse) -> None:
-        self._client.send_aside(notice)
-
     async def drain(self) -> None:
         if len(self._waiting) > _KEPT_AT_ONCE_BYTES:
             await self._keep()
@@ -77,9 +74,6 @@ class HeardTag(StandIn):
             if isinstance(message, CommandComplete):
                 self.tag = message.tag
         self._client.send(*messages)
-
-    def send_aside(self, notice: NoticeResponse) -> None:
-        self._client.send_aside(notice)
 
     async def drain(self) -> None:
         await self._client.drain()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,8 +17,6 @@ from tests.gateway.orphans import orphans
 from tests.leftovers import Leftovers
 from tests.servers import GatewayProcess, Server
 
-# On a slow machine, the gateway says how far a change is.
-_PROGRESS = re.compile(r"NOTICE:  change \d+: ")
 _DAY = int(os.environ.get("SLUICE_ANSWERS_SEED") or datetime.date.today().toordinal())
 _SETTINGS = {"sluice.engine": "spark", "sluice.hot_rows": "0"} if _DAY % 2 else {"sluice.engine": "auto"}
 _FOLDER = Path(__file__).parent.parent / "golden" / "sessions"
@@ -30,7 +27,7 @@ def printed(server: Server, script: str, settings: Mapping[str, str]) -> list[st
     """The lines that psql prints for a script."""
     # Standard error into standard output, so that errors stand where they happened.
     done = server.psql("--echo-all", sql=(_FOLDER / script).read_text(), merge_output=True, settings=settings)
-    return [line for line in done.stdout.splitlines() if not _PROGRESS.match(line)]
+    return done.stdout.splitlines()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -114,9 +114,6 @@ class _Silent(StandIn):
         """The rows, in the client's encoding."""
         self.row_bytes += len(data)
 
-    def send_aside(self, notice: answers.NoticeResponse) -> None:
-        self._client.send_aside(notice)
-
     async def drain(self) -> None:
         await self._client.drain()
 

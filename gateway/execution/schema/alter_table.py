@@ -58,7 +58,7 @@ _HAS_REFERENCES: Final = (
     " AND $1::bigint::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (ARRAY[conrelid, confrelid]))"
 )
 # Where rows have come since, to a table that had none: 40001, and the statement is carried out anew.
-_SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_sluice.backend_setting('client_min_messages')")
+_TIMEOUT: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}")
 
 
 class AlterPortal(StatementPortal):
@@ -78,7 +78,6 @@ class AlterPortal(StatementPortal):
         self._sql = without_own_options(analysis.sql) if self._layout else analysis.sql
         self._answers: list[bytes] = []
         self._tag = ""
-        self._client_min_messages = "notice"
 
     async def run(self) -> None:
         await self._pass_guards()
@@ -222,11 +221,9 @@ class AlterPortal(StatementPortal):
         session, transaction = self.session, self.session.transaction
         order = _order(self._relid)
         while True:
-            settings, abandoned = await transaction.begin(_SETTINGS, order)
+            timeout, abandoned = await transaction.begin(_TIMEOUT, order)
             transaction.fresh = False
-            timeout, level = settings.rows[0]
-            self.limit_time(int(timeout or 0) / 1000 or None)
-            self._client_min_messages = "" if level is None else level.decode()
+            self.limit_time(int(timeout.rows[0][0] or 0) / 1000 or None)
             if abandoned.rows[0][0] == b"f":
                 return
             if not alone:
@@ -279,7 +276,7 @@ class AlterPortal(StatementPortal):
         """Carry out the plan; execute the statement when only its commit is left."""
         session = self.session
         origin = Origin(self._relid, self.analysis.sql, session.user, session.backend.process_id)
-        change = StepwiseChange(session, plan, self._client_min_messages)
+        change = StepwiseChange(session, plan)
         await change.carry_out(origin, partial(self._conclude, columns=plan.columns))
 
     async def _conclude(self, change: SchemaChange, columns: Reorganisation | None) -> None:

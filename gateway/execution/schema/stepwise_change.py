@@ -64,10 +64,10 @@ class StepwisePlan:
 
 
 class StepwiseChange:
-    """Carries out one plan. `level` is the client's client_min_messages, for notices of progress."""
+    """Carries out one plan."""
 
-    def __init__(self, session: SessionContext, plan: StepwisePlan, level: str) -> None:
-        self._session, self._plan, self._level = session, plan, level
+    def __init__(self, session: SessionContext, plan: StepwisePlan) -> None:
+        self._session, self._plan = session, plan
         self._progress = Progress()
 
     async def carry_out(self, origin: Origin, conclude: Callable[[SchemaChange], Awaitable[None]]) -> None:
@@ -77,7 +77,7 @@ class StepwiseChange:
         if columns is not None:
             columns.progress = self._progress
         try:
-            watching = asyncio.create_task(watch(self._session, change, self._progress, self._level))
+            watching = asyncio.create_task(watch(self._session, change, self._progress))
             try:
                 for element in change.elements:
                     await self._add(change, element)
