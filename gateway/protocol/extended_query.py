@@ -49,7 +49,6 @@ from gateway.statement.prepared_statements import Prepared, check_bind, checked_
 from gateway.statement.reset_all import relay_reset_all
 from gateway.statement.routing import route
 from gateway.statement.statement_windows import Place
-from gateway.statement.temporary_rows import changes_rows
 from gateway.statement.unlogged import read_logged
 from gateway.transaction.read_only_block import exports_snapshot
 from gateway.wire.framing import Frame
@@ -105,7 +104,7 @@ class ExtendedQuery(SessionContext):
         routed = await route(self, analysis)
         if alone:
             await self._end_implicit_transaction()  # for PostgreSQL, the gateway's questions are a pipeline
-        place = await statement_windows.judge(self, analysis, routed)
+        place = await statement_windows.judge(self, routed)
         check(self)
         if routed.is_relayed and not self.transaction.deferred.pending:
             place = statement_windows.place_from_now_on(self, routed)
@@ -146,11 +145,8 @@ class ExtendedQuery(SessionContext):
         if looked:
             if not await self._settle():
                 return
-            judged = prepared is not None and changes_rows(prepared.routed) and self.transaction.deferred.is_open
             name, alone = message.statement, self._is_alone
             prepared = await renewed(self, name, prepared, is_sure=is_sure, sync=alone, following=following)
-            if prepared is not None and judged:
-                await statement_windows.judge(self, prepared.analysis, prepared.routed)
         if prepared is None or prepared.relayed:
             await self._bind_relayed(frame, message, looked=looked)
             return
@@ -223,8 +219,6 @@ class ExtendedQuery(SessionContext):
         place, command = known.place, known.command
         if deferred.is_worn_out:
             await deferred.settle()
-        elif prepared is not None and changes_rows(prepared.routed):
-            await deferred.open()  # the statement is analysed again
         elif place is Place.BESIDE:
             await deferred.close()
         elif isinstance(command, ConstraintModes):

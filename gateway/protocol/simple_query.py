@@ -180,7 +180,7 @@ async def _answer_one(session: SessionContext, statement: Statement, sent: Sent,
             good = await session.relay_query(sent.raw, sent.offset)
             return None
         routed = await route(session, analysis)
-        await statement_windows.judge(session, analysis, routed)
+        await statement_windows.judge(session, routed)
         if routed.publishes:  # with the isolation level of the gateway's blocks, not with the client's default
             await transaction.begin()
         if routed.route is Route.RELAY:

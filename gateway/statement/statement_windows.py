@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from catalog.datatypes import BOOL, INT2, INT4, INT8, TEXT, UNKNOWN
 from gateway.session.constraint_modes import stands_beside
 from gateway.statement.passthrough_command import prepares
-from gateway.statement.temporary_rows import changes_rows, step_out
 from planner.plans.computable import LOCKS_AND_NOTICES, acting_functions
 from planner.plans.locking_plan import first_strength
 from planner.plans.routes import Route, command, is_utility
@@ -27,7 +26,6 @@ from planner.tree.references import functions, relations
 from planner.tree.sequence_usage import takes_numbers
 
 if TYPE_CHECKING:
-    from gateway.backend.analysis import Analysis
     from gateway.session.session_context import SessionContext
     from gateway.statement.routed import Routed
     from planner.syntax.statements import ConstraintModes
@@ -117,7 +115,7 @@ class Place(Enum):
     SETTLED = "once all is settled"
 
 
-async def judge(session: SessionContext, analysis: Analysis, routed: Routed) -> Place:
+async def judge(session: SessionContext, routed: Routed) -> Place:
     """Before an analysed statement is executed: enter or leave the window, or settle the block."""
     deferred = session.transaction.deferred
     if not deferred.pending:
@@ -135,8 +133,6 @@ async def judge(session: SessionContext, analysis: Analysis, routed: Routed) -> 
     made = _made_alone(routed)
     if made is not None and not any(map(deferred.minds, made)):
         await deferred.close()
-        return Place.BESIDE
-    if changes_rows(routed) and await step_out(session, analysis, routed):
         return Place.BESIDE
     await deferred.settle()
     return Place.SETTLED

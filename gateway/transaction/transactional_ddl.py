@@ -112,11 +112,6 @@ class DeferredChanges:
         return any(change.recounts for change in self.pending)
 
     @property
-    def changes_sequences(self) -> bool:
-        """Whether deferred changes make sequences, or change the numbers that they give."""
-        return any(change.recounts or change.sequences for change in self.pending)
-
-    @property
     def is_worn_out(self) -> bool:
         """Whether there have been so many windows that the changes should be settled."""
         return self._taken_up > _WINDOWS_MAX
