@@ -190,7 +190,7 @@ _PORTALS: Final[dict[Route, Callable[[SessionContext, Analysis, Routed, Binding]
     Route.DELETE: DeletePortal,
     Route.MERGE: MergePortal,
     Route.WITH_CHANGES: with_portal,
-    Route.COPY: copy_portal(open_inner),
+    Route.COPY: copy_portal,
     Route.TABLE_AS: TableAsPortal,
     Route.TEMPORARY: temporary_portal,
     Route.MATERIALIZED: CreateMaterializedPortal,

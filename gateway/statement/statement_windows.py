@@ -244,7 +244,7 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
         case Route.TABLE_AS | Route.TEMPORARY:
             return _made_in_window(routed, builtins)
         case Route.COPY:
-            return routed.inner_routed is None or _copied_in_window(routed.inner_routed, builtins)
+            return routed.inner_routed is None or runs_in_window(routed.inner_routed, builtins)
         case Route.RELAY:
             return query is not None and _only_reads(query, builtins)
         case _:
@@ -259,12 +259,6 @@ def _made_in_window(routed: Routed, builtins: Builtins) -> bool:
     read = inner.inner_routed if inner.route is Route.EXECUTE else inner
     assert read is not None
     return routed.route is Route.TABLE_AS or (read.route is Route.SELECT and first_strength(read.query) is None)
-
-
-def _copied_in_window(inner: Routed, builtins: Builtins) -> bool:
-    if inner.route is Route.SELECT and first_strength(inner.query) is None:
-        return runs_in_window(inner, builtins)
-    return _changes_in_window(inner, builtins)
 
 
 def _changes_in_window(routed: Routed, builtins: Builtins) -> bool:

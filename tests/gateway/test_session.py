@@ -279,6 +279,8 @@ def test_superusers_of_the_catalog_stay_out(gateway: Server) -> None:
         f"CREATE TABLE x AS WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
         f"EXPLAIN WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
         f"COPY (WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d) TO STDOUT",
+        f"COPY (DELETE FROM {_TABLE} RETURNING n) TO STDOUT",
+        f"COPY (SELECT n FROM {_TABLE} FOR UPDATE) TO STDOUT",
         f"COPY {_TABLE} FROM PROGRAM 'true'",
     ],
 )

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 Opener = Callable[["SessionContext", "Analysis", "Routed", Binding], Awaitable[Portal]]
 _RECORDS: Final = (2249, 2287)  # record, record[]
-NUMBERS: Final = itertools.count(1)
+_NUMBERS: Final = itertools.count(1)
 
 
 class WithChangesPortal(StatementPortal):
@@ -64,7 +64,7 @@ class WithChangesPortal(StatementPortal):
     ) -> None:
         super().__init__(session, analysis, routed, binding)
         self._open_portal = open_portal
-        self.tables: list[str] = []
+        self._tables: list[str] = []
 
     async def run(self) -> None:
         session, transaction = self.session, self.session.transaction
@@ -80,7 +80,7 @@ class WithChangesPortal(StatementPortal):
                 await transaction.deferred.see()
                 session.client = answers = HeldAnswers(client)
                 try:
-                    await self.carry_out()
+                    await self._carry_out()
                     break
                 except RowsChangedError:
                     if transaction.isolation is not Isolation.READ_COMMITTED or not transaction.open:
@@ -95,7 +95,7 @@ class WithChangesPortal(StatementPortal):
             session.ends_with_statement = ends
         try:
             await transaction.deferred.close()
-            dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self.tables]
+            dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self._tables]
             await session.backend.run(*dropped, WITH.release)
             if transaction.implicit and ends:
                 try:
@@ -109,11 +109,11 @@ class WithChangesPortal(StatementPortal):
         finally:
             await answers.close()
 
-    async def carry_out(self) -> None:
+    async def _carry_out(self) -> None:
         """Execute every part, on the present tables."""
         session, lake, query = self.session, self.routed.lake, self.routed.query
         assert query is not None
-        self.tables.clear()
+        self._tables.clear()
         found = await versions(session, lake)
         await use(session, lake, found, self.analysis.mark, self.analysis.mark, self.analysis.views)
         session.transaction.parts = parts = Parts(found)
@@ -122,7 +122,7 @@ class WithChangesPortal(StatementPortal):
         for common in places.before:
             await self._common(common, done)
         read = _read(done, query.replaced(cteList=()))
-        await self.main(await offloaded(session, len(text.main), _with, read, text.main))
+        await self._main(await offloaded(session, len(text.main), _with, read, text.main))
         for common in places.after:
             await self._common(common, done)
         await session.transaction.validate_now(parts.late)
@@ -135,7 +135,7 @@ class WithChangesPortal(StatementPortal):
             own = {**read, name: f"{text.head} AS ({text.body}){text.tail}"}
             sql = _with(own, f"SELECT * FROM {quoted(name)}", recursive=common.recursive)
         try:
-            table = await self.part(sql, next(NUMBERS))
+            table = await self._part(sql, next(_NUMBERS))
         except BackendLostError:
             raise
         except SluiceError as error:
@@ -144,7 +144,7 @@ class WithChangesPortal(StatementPortal):
         if table is not None:
             done[name] = f"{text.head} AS ({table})"
 
-    async def part(self, sql: str, number: int) -> str | None:
+    async def _part(self, sql: str, number: int) -> str | None:
         """Execute one part; return the query of its result, None if it returns nothing."""
         session, statement, table = self.session, f"{OWN}_with_{number}", f"pg_sluice_with_{number}"
         analysis = await self._analyse(sql, statement)
@@ -159,7 +159,7 @@ class WithChangesPortal(StatementPortal):
             if fields:
                 async with deferred.suspended():
                     await create_temporary(session, table, names, fields)
-                self.tables.append(table)
+                self._tables.append(table)
             if routed.route in (Route.RELAY, Route.GUARDED):
                 async with (
                     deferred.suspended(),
@@ -191,8 +191,8 @@ class WithChangesPortal(StatementPortal):
         binding, types = self.binding, self.analysis.parameter_types
         await self.session.backend.run(Statement(sql, binding.parameters, types, binding.parameter_formats))
 
-    async def main(self, sql: str) -> None:
-        session, statement = self.session, f"{OWN}_with_{next(NUMBERS)}"
+    async def _main(self, sql: str) -> None:
+        session, statement = self.session, f"{OWN}_with_{next(_NUMBERS)}"
         analysis = await self._analyse(sql, statement)
         try:
             routed = await route(session, analysis)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from catalog.errors import unsupported
-from gateway.execution.changes.with_changes import Opener
 from gateway.execution.copy.copy_in import CopyInPortal
 from gateway.execution.copy.copy_out import CopyOutPortal
-from gateway.execution.copy.copy_returning import CopyReturnedPortal
 from gateway.statement.portal import Binding, Portal
 from planner.plans.locking_plan import first_strength
 from planner.plans.routes import Route
@@ -21,19 +18,15 @@ if TYPE_CHECKING:
     from gateway.statement.routed import Routed
 
 
-def copy_portal(open_portal: Opener) -> Callable[[SessionContext, Analysis, Routed, Binding], Portal]:
-    """A function that makes the portal of COPY FROM STDIN or TO STDOUT; the server's files and programs are refused."""
-
-    def portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-        assert routed.query is not None
-        statement: Node = routed.query.utilityStmt
-        if statement.filename is not None:
-            raise unsupported("COPY from or to a file of the server or a program")
-        if statement.is_from:
-            return CopyInPortal(session, analysis, routed, binding)
-        inner = routed.inner_routed
-        if inner is not None and (inner.route is not Route.SELECT or first_strength(inner.query) is not None):
-            return CopyReturnedPortal(session, analysis, routed, binding, open_portal)
-        return CopyOutPortal(session, analysis, routed, binding)
-
-    return portal
+def copy_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """The portal of COPY FROM STDIN or TO STDOUT; the server's files and programs are refused."""
+    assert routed.query is not None
+    statement: Node = routed.query.utilityStmt
+    if statement.filename is not None:
+        raise unsupported("COPY from or to a file of the server or a program")
+    if statement.is_from:
+        return CopyInPortal(session, analysis, routed, binding)
+    inner = routed.inner_routed
+    if inner is not None and (inner.route is not Route.SELECT or first_strength(inner.query) is not None):
+        raise unsupported("COPY of rows that a statement changes or locks")
+    return CopyOutPortal(session, analysis, routed, binding)

@@ -110,8 +110,6 @@ alice> COPY t (id, a) TO STDOUT
 alice> COPY t (id, secret) TO STDOUT
 alice> COPY (SELECT id FROM t) TO STDOUT
 alice> COPY (SELECT secret FROM t) TO STDOUT
-alice> COPY (UPDATE t SET a = 4 WHERE id = 2 RETURNING id, a) TO STDOUT
-alice> COPY (UPDATE t SET a = 4 WHERE id = 2 RETURNING n) TO STDOUT
 alice> COPY t (id, a) FROM STDIN <- 201\t3\n202\t4\n
 alice> COPY t (id, a, n) FROM STDIN <- 203\t3\t3\n
 alice> COPY t FROM STDIN <- 203\t3\tx\t1\n

@@ -4,8 +4,6 @@ CREATE TABLE t (id integer PRIMARY KEY, doc jsonb);
 INSERT INTO t VALUES (1, '{"n": 1}'), (2, '{"n": 2}'), (3, '{"n": 3}');
 BEGIN;
 ALTER TABLE t ADD COLUMN m integer DEFAULT 7;
-COPY (SELECT id, m FROM t ORDER BY id FOR UPDATE) TO STDOUT;
-COPY (SELECT id, m FROM t WHERE doc @? '$.n ? (@ > 1)' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) TO STDOUT;
 SELECT id, m FROM t WHERE doc @? '$.n ? (@ > 1)' ORDER BY id FOR UPDATE SKIP LOCKED;
 INSERT INTO t VALUES (4, '{"n": 4}', 8);
 SELECT id, m FROM t WHERE doc @? '$.n ? (@ > 2)' ORDER BY id FOR SHARE SKIP LOCKED;

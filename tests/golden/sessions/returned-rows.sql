@@ -11,7 +11,6 @@ DELETE FROM t WHERE id = 2 RETURNING old.*, new.*;
 DELETE FROM t USING other WHERE id = 3 AND n = 7 RETURNING WITH (OLD AS o, NEW AS w) o.x, w.x || '!', coalesce(w.id, -1), (SELECT w.id), n;
 DELETE FROM t WHERE id = 4 RETURNING old.tableoid::regclass, new.tableoid::regclass, tableoid::regclass;
 WITH gone AS (DELETE FROM t WHERE id = 5 RETURNING old.id AS o, new.id AS n) SELECT * FROM gone;
-COPY (DELETE FROM t WHERE id = 6 RETURNING old.x, new.x) TO STDOUT;
 PREPARE gone(integer) AS DELETE FROM t WHERE id = $1 RETURNING old.x, new.x;
 EXECUTE gone(7);
 DEALLOCATE gone;
