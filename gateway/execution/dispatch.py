@@ -15,7 +15,6 @@ from gateway.execution.changes.merge import MergePortal
 from gateway.execution.changes.select_locking import select_portal
 from gateway.execution.changes.update_delete import DeletePortal, UpdatePortal
 from gateway.execution.changes.upsert import UpsertPortal, UpsertQueryPortal
-from gateway.execution.changes.upsert_with import UpsertWithPortal
 from gateway.execution.changes.with_changes import WithChangesPortal
 from gateway.execution.copy.copy_direction import copy_portal
 from gateway.execution.copy.trigger_copy import TriggeredCopyPortal
@@ -46,7 +45,7 @@ from gateway.execution.temporary.temporary_as import TemporaryTablePortal
 from gateway.execution.temporary.temporary_change import TemporaryChangePortal
 from planner.plans.computable import functions_of_users
 from planner.plans.routes import Route, is_utility
-from planner.plans.with_parts import reads_late
+from planner.plans.with_parts import refuse_late
 from planner.syntax.statements import executed, is_schema_change
 from planner.tree.read_encoding import reads_encoding
 from planner.tree.references import references
@@ -124,10 +123,9 @@ def insert_portal(session: SessionContext, analysis: Analysis, routed: Routed, b
 
 
 def with_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-    """Data-modifying WITH queries: part by part, if PostgreSQL's order permits that."""
+    """Data-modifying WITH queries, part by part."""
     assert routed.query is not None
-    if reads_late(routed.query):
-        return UpsertWithPortal(session, analysis, routed, binding)
+    refuse_late(routed.query)
     return WithChangesPortal(session, analysis, routed, binding, open_inner)
 
 

@@ -58,22 +58,18 @@ def order(query: Node, text: WithText) -> Order:
     return Order(tuple(commons[place] for place in before), tuple(commons[place] for place in after))
 
 
-def reads_late(query: Node) -> bool:
-    """Whether only ON CONFLICT of the main statement reads a query that changes the main statement's table.
+def refuse_late(query: Node) -> None:
+    """Raise 0A000 if only ON CONFLICT of the main statement reads a query that changes the main statement's table.
 
-    PostgreSQL executes that query when it meets the first conflict. 0A000 if other queries change other tables.
+    PostgreSQL executes that query when it meets the first conflict.
     """
     if query.fields.get("onConflict") is None:
-        return False
+        return
     commons = {name_of(node.ctename): node.ctequery for node in query.cteList}
-    changing = {name for name, each in commons.items() if int(each.commandType) != _CMD_SELECT}
     main = query.replaced(cteList=(), onConflict=None)
     late = _names_read(query.onConflict, commons) - _names_read(main, commons)
-    if not any(_target(commons[name]) == _target(query) for name in late & changing):
-        return False
-    if any(_target(commons[name]) != _target(query) for name in changing):
-        raise unsupported("ON CONFLICT that reads a data-modifying statement in WITH beside one of another table")
-    return True
+    if any(_target(commons[name]) == _target(query) for name in late):
+        raise unsupported("ON CONFLICT that reads a data-modifying statement in WITH of the same table")
 
 
 def _names_read(tree: Any, commons: Mapping[str, Node]) -> frozenset[str]:

@@ -56,6 +56,12 @@ def test_binary_results_are_those_of_postgresql(numbers: Server) -> None:
         assert cursor.fetchone() == (2, "row 1500")
 
 
+_READ_LATE = """
+WITH d AS (DELETE FROM computed_numbers WHERE n = 1 RETURNING t)
+INSERT INTO computed_numbers VALUES (2, 'x') ON CONFLICT (n) DO UPDATE SET t = (SELECT t FROM d)
+"""
+
+
 @pytest.mark.parametrize(
     "statements",
     [
@@ -67,6 +73,7 @@ def test_binary_results_are_those_of_postgresql(numbers: Server) -> None:
         ("BEGIN", "DECLARE x CURSOR FOR SELECT c, set_config('a.b', 'x', false) FROM computed_numbers c", "FETCH x"),
         ("CREATE TABLE locked AS SELECT n, pg_try_advisory_lock(n) FROM computed_numbers",),
         ("SELECT lo_creat(n) FROM computed_numbers",),
+        (_READ_LATE,),
     ],
 )  # fmt: skip
 def test_what_stays_refused(numbers: Server, statements: tuple[str, ...]) -> None:

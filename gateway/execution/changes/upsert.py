@@ -131,7 +131,7 @@ class UpsertPortal(StatementPortal):
                 loaded = more or await self._loaded(version)
                 self._check_visible(version, loaded)
             await self._forget()
-            await conclude(self, changing, version, outcome, result, sources=sources, deletes=self._deletes)
+            await conclude(self, changing, version, outcome, result, sources=sources)
 
     async def _keep_proposed(self, table: Table, columns: Sequence[Column], outcome: Outcome) -> None:
         """Keep the rows of the first trial over an empty shadow, to repeat the statement with them."""
@@ -143,11 +143,6 @@ class UpsertPortal(StatementPortal):
         assert query is not None
         if outcome.tag:  # otherwise an error came, and not all rows are known
             self._known = await values_proposed(self.session, query, table, columns, outcome.fresh)
-
-    @property
-    def _deletes(self) -> bool:
-        """Whether rows may be deleted without replacement."""
-        return False
 
     async def _version(self, oid: int, changing: Changing) -> TableVersion:
         version = await used(self.session, oid, self.analysis.mark, changing.mark)
