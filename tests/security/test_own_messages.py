@@ -135,7 +135,7 @@ def test_by_a_function_call(gateway: Server, gateway_process: GatewayProcess) ->
     assert row is not None
     wire = Wire(gateway)
     answers = wire.ask(frontend.FunctionCall(row[0], (0,), (b"local", b"{}"), 0))
-    assert [each.to_error().sqlstate for each in answers if isinstance(each, backend.ErrorResponse)] == ["42501"]
+    assert [each.to_error().sqlstate for each in answers if isinstance(each, backend.ErrorResponse)] == ["0A000"]
     wire.close()
 
 
