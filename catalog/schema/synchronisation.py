@@ -27,7 +27,7 @@ gateway if clocks differ by CSmax at most. A single gateway never waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -155,17 +155,6 @@ class Replica:
     def version(self) -> int:
         """The last update that this gateway has heard of."""
         return max(self.updates, default=self._base)
-
-
-class VersionsError(Exception):
-    """More than two adjacent versions of an object's schema would be in use: an internal fault of Sluice."""
-
-
-def check_adjacent(updates: Iterable[Update], objects: frozenset[int]) -> None:
-    """Before another update of these objects is written: check that all those before it are settled."""
-    for update in updates:
-        if not update.settled and update.objects & objects:
-            raise VersionsError(f"update {update.version} of the schema is not known to all gateways yet")
 
 
 def physical_microseconds(time_ns: Callable[[], int]) -> Callable[[], int]:

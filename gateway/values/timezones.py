@@ -57,10 +57,6 @@ class TimeZone:
         periods: Integers = np.searchsorted(self.changes, self._within(seconds), side="right")
         return periods
 
-    def offset_at(self, seconds: Integers) -> Integers:
-        """Seconds east of UTC at each time in UTC."""
-        return self.offsets[self.period_at(seconds)]
-
     def offset_of_local(self, local: Integers) -> Integers:
         """Seconds east of UTC at each local time, as PostgreSQL's `DetermineTimeZoneOffset` decides: by the first
         change after the day before. A time that the change skips is read with the offset before it, one that it

@@ -24,7 +24,6 @@ class Aggregation(Protocol):
 
     distinct: bool
     ordered: bool
-    windowed: bool
     # Whether WITHIN GROUP (or the aggregate's own ORDER BY) begins with the greatest.
     descending: bool
 

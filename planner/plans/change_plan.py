@@ -389,10 +389,3 @@ def plan_check(source: str, table: Table, context: Context) -> str:
     false."""
     translator = table_translator(Statement(context), table, _bare(table))
     return rendered(translator.value(nodes.parse(source)).sql)
-
-
-def plan_expression(source: str, table: Table, attnum: int, context: Context) -> str:
-    """Return a default or generated column's expression (pg_attrdef.adbin) in lake form, as Spark SQL over
-    `c<attnum>`."""
-    translator = table_translator(Statement(context), table, _bare(table))
-    return rendered(in_column(translator.value(nodes.parse(source)), table.column(attnum)).sql)

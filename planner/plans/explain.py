@@ -116,18 +116,6 @@ def _counts(read: Reads) -> Plan:
     return found
 
 
-def located_plan(route: Route, scans: Sequence[tuple[Scan | None, Reads]]) -> Plan:
-    """Return PostgreSQL's part over rows that indexes have found, or over all rows of small tables (no scan)."""
-    plans = []
-    for scan, read in scans:
-        if scan is None or read.index is None:
-            plans.append(_scan("Lake Rows", read.table) | {"Rows Copied": read.rows})
-        else:
-            named = _scan("Index Scan", read.table) | {"Index Name": read.index.name}
-            plans.append(named | _file_filter(scan, read.table) | _key_filter(scan, read.index) | _counts(read))
-    return {"Node Type": f"PostgreSQL {route.value.title()}", "Plans": plans}
-
-
 def postgres_plan(route: Route, tables: Sequence[tuple[Table, int | None, SparkQuery | None]]) -> Plan:
     """Return PostgreSQL's part over copied rows of `tables`: all rows, or those that Spark finds.
 

@@ -231,9 +231,6 @@ class Translator:
             raise unsupported(f"the function {signature}")
         return self.statement.types.built(row, Call(signature, arguments, result_type, self.context.session))
 
-    def apply_oid(self, function: int, result_type: int, *arguments: Value) -> Value:
-        return self.apply(self.context.builtins.signature(function), result_type, *arguments)
-
     def distinct_from(self, node: Node) -> Value:
         signature = self.context.builtins.signature(node.opfuncid)
         if signature not in registry.EQUALITIES:

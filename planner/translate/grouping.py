@@ -297,7 +297,6 @@ class GroupedAggregation:
         self._node = node
         self.distinct = bool(node.aggdistinct)
         self.ordered = bool(node.aggorder)
-        self.windowed = False
         self.descending = bool(node.aggorder and node.aggorder[0].reverse_sort)
         self._filter: Expression | None = None
         self._order: list[tuple[Expression, Node]] = []

@@ -6,7 +6,7 @@ columns of range table entries. After grouping, they mean columns of the grouped
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -186,9 +186,3 @@ class Scope:
         """Return the range table entry numbered `index`, from 1."""
         found: Node = self.query.rtable[index - 1]
         return found
-
-    def ancestors(self) -> Iterator[Scope]:
-        scope: Scope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope.parent

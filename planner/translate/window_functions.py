@@ -51,7 +51,6 @@ class WindowedAggregation:
 
     distinct = False
     ordered = False
-    windowed = True
     descending = False
 
     def __init__(self, translator: Translator, node: Node, signature: str) -> None:

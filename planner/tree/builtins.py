@@ -15,12 +15,11 @@ from catalog.errors import unsupported
 FUNCTIONS_QUERY: Final = """\
 SELECT p.oid::bigint, n.nspname::text, p.proname::text,
        ARRAY(SELECT a.oid::bigint FROM unnest(p.proargtypes) WITH ORDINALITY AS a(oid, i) ORDER BY i),
-       p.prorettype::bigint, p.prokind::text, p.provolatile::text, p.proretset
+       p.prorettype::bigint, p.prokind::text, p.provolatile::text
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"""
 
 TYPES_QUERY: Final = """\
-SELECT t.oid::bigint, n.nspname::text, t.typname::text, t.typcategory::text, t.typtype::text,
-       t.typelem::bigint, t.typarray::bigint, t.typbasetype::bigint, t.typtypmod
+SELECT t.oid::bigint, n.nspname::text, t.typname::text, t.typtype::text, t.typarray::bigint
 FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
 WHERE n.nspname = 'pg_catalog' OR t.typtype IN ('b', 'd', 'e')"""
 
@@ -36,22 +35,17 @@ class Function:
     result: int
     kind: str
     volatility: str
-    returns_set: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A row of pg_type. `category` is typcategory, `kind` is typtype, `base` a domain's base type, else 0."""
+    """A row of pg_type. `kind` is typtype."""
 
     oid: int
     schema: str
     name: str
-    category: str
     kind: str
-    element: int
     array: int
-    base: int
-    base_typmod: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +60,7 @@ class Builtins:
     def from_rows(cls, functions: Iterable[Sequence[Any]], types: Iterable[Sequence[Any]]) -> Builtins:
         """Read the rows of `FUNCTIONS_QUERY` and `TYPES_QUERY`, columns in their order."""
         return cls(
-            {
-                row[0]: Function(row[0], row[1], row[2], tuple(row[3]), row[4], row[5], row[6], row[7])
-                for row in functions
-            },
+            {row[0]: Function(row[0], row[1], row[2], tuple(row[3]), row[4], row[5], row[6]) for row in functions},
             {row[0]: Type(*row) for row in types},
         )
 
@@ -92,11 +83,3 @@ class Builtins:
             cached = f"{name}({','.join(self.type_name(argument) for argument in function.arguments)})"
             self.signatures[oid] = cached
         return cached
-
-    def base_type(self, oid: int) -> int:
-        """Return the type itself, or the base type of a domain."""
-        found = self.types.get(oid)
-        while found is not None and found.kind == "d":
-            oid = found.base
-            found = self.types.get(oid)
-        return oid

@@ -77,11 +77,6 @@ def check_files(
     return sorted(findings, key=lambda finding: (finding.path, finding.kind))
 
 
-def named_files(published: Iterable[TableVersion]) -> frozenset[str]:
-    """Return the paths of all files of these versions."""
-    return frozenset(_by_path(published))
-
-
 def _by_path(published: Iterable[TableVersion]) -> dict[str, _Published]:
     return {each.path: each for version in published for each in _named(version)}
 

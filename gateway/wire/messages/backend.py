@@ -30,7 +30,6 @@ from gateway.wire.messages.layout import (
     Part,
     counted,
     encode_string,
-    fixed,
     index,
     overflowing,
     until_nul,
@@ -49,35 +48,6 @@ class Authentication(Message):
 @dataclass(frozen=True, slots=True)
 class AuthenticationOk(Authentication):
     code = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AuthenticationCleartextPassword(Authentication):
-    code = 3
-
-
-@dataclass(frozen=True, slots=True)
-class AuthenticationMD5Password(Authentication):
-    salt: bytes
-    code = 5
-    layout = (fixed(4),)
-
-
-@dataclass(frozen=True, slots=True)
-class AuthenticationGSS(Authentication):
-    code = 7
-
-
-@dataclass(frozen=True, slots=True)
-class AuthenticationGSSContinue(Authentication):
-    data: bytes
-    code = 8
-    layout = (REST,)
-
-
-@dataclass(frozen=True, slots=True)
-class AuthenticationSSPI(Authentication):
-    code = 9
 
 
 @dataclass(frozen=True, slots=True)
