@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from planner.syntax.table_options import PartitionBy, parsed_partition_key, without_own_options
+from planner.syntax.table_options import PartitionBy, parsed_partition_key
 from tests.servers import GatewayProcess, Server
 from tests.witness import Witness
 
@@ -131,81 +131,6 @@ def test_refused_keys(connection: psycopg.Connection, value: str, raised: type[E
     assert connection.execute("SELECT to_regclass('u')").fetchone() == (None,)
 
 
-@pytest.mark.parametrize(
-    ("statement", "text"),
-    [
-        ("CREATE TEMP TABLE u (a int) WITH (sluice.partition_by = 'a')", 'unrecognized parameter namespace "sluice"'),
-        (
-            "ALTER TABLE t SET (sluice.partition_by = 'a', sluice.partition_by = 'a')",
-            'parameter "partition_by" specified more than once',
-        ),
-    ],
-)
-def test_other_options(connection: psycopg.Connection, statement: str, text: str) -> None:
-    connection.execute("CREATE TABLE t (a int)")
-    with pytest.raises(errors.InvalidParameterValue, match=text):
-        connection.execute(statement.encode())
-
-
-def test_explained(connection: psycopg.Connection) -> None:
-    connection.execute("CREATE TABLE t (a int)")
-    connection.execute("EXPLAIN ALTER TABLE t ADD b int, SET (sluice.partition_by = 'b')")
-    with pytest.raises(errors.UndefinedColumn):
-        connection.execute("EXPLAIN ALTER TABLE t SET (sluice.partition_by = 'b')")
-    assert layout(connection, "t") == (None, None)
-
-
-def test_in_blocks(connection: psycopg.Connection, gateway: Server, schema: str) -> None:
-    connection.execute("CREATE TABLE t (a int, b date)")
-    with psycopg.connect(gateway.url, autocommit=True, options=f"-c search_path={schema}") as other:
-        connection.execute("BEGIN")
-        connection.execute("ALTER TABLE t SET (sluice.partition_by = 'a')")
-        # Nobody waits for the block.
-        assert other.execute("INSERT INTO t VALUES (1, '2026-01-01') RETURNING a").fetchone() == (1,)
-        assert layout(other, "t") == (None, None)
-        connection.execute("SAVEPOINT s")
-        connection.execute("ALTER TABLE t SET (sluice.partition_by = 'month(b)')")
-        connection.execute("ROLLBACK TO s")
-        connection.execute("COMMIT")
-        assert layout(other, "t") == ("a", None)
-        connection.execute("BEGIN")
-        connection.execute("ALTER TABLE t RENAME COLUMN b TO c")
-        connection.execute("ALTER TABLE t SET (sluice.partition_by = 'year(c), a', sluice.sort_by = 'a')")
-        connection.execute("CREATE TABLE m WITH (sluice.partition_by = 'c') AS SELECT * FROM t")
-        connection.execute("COMMIT")
-        assert [layout(other, table) for table in "tm"] == [("year(c), a", "a"), ("c", None)]
-
-
-def test_only_the_owner(connection: psycopg.Connection, schema: str) -> None:
-    connection.execute("CREATE TABLE t (a int) WITH (sluice.partition_by = 'a')")
-    connection.execute("CREATE ROLE partition_other; GRANT partition_other TO CURRENT_USER")
-    connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO partition_other".encode())
-    try:
-        connection.execute("SET ROLE partition_other")
-        for statement in (
-            "ALTER TABLE t SET (sluice.partition_by = '')",
-            "ALTER TABLE t RESET (sluice.partition_by)",
-            "ALTER TABLE t SET (sluice.partition_by = 'bucket(2, a)')",
-        ):
-            with pytest.raises(errors.InsufficientPrivilege, match="must be owner of table t"):
-                connection.execute(statement.encode())
-        for statement in (
-            "SELECT pg_sluice.set_partition_key(0, '[]')",
-            "/*sluice:set_partition_key*/ SELECT pg_sluice.set_partition_key(0, '[]')",
-            "SELECT pg_sluice.publish_partition_key(1, 1, 0)",
-            "SELECT pg_sluice.expire_partition_keys(99)",
-            "DELETE FROM pg_sluice.partition_column",
-            "SELECT * FROM pg_ducklake.ducklake_file_partition_value",
-        ):
-            with pytest.raises(errors.InsufficientPrivilege):
-                connection.execute(statement.encode())
-        assert layout(connection, f"{schema}.t") == (None, None)
-    finally:
-        connection.execute("RESET ROLE")
-        connection.execute("DROP OWNED BY partition_other; DROP ROLE partition_other")
-    assert layout(connection, "t") == ("a", None)
-
-
 def test_duckdb_sees_the_key(connection: psycopg.Connection, schema: str, gateway_process: GatewayProcess) -> None:
     connection.execute(
         'CREATE TABLE t (a int, "b""c" date) WITH (sluice.partition_by = \'bucket(4, a), month("b""c")\')'
@@ -248,19 +173,3 @@ def test_lists_of_columns() -> None:
         PartitionBy("x", "bucket(3)"),
     )
     assert parsed_partition_key("") == parsed_partition_key("  ") == ()
-
-
-@pytest.mark.parametrize(
-    ("statement", "instead"),
-    [
-        ("CREATE TABLE t (a int) WITH (sluice.partition_by = 'a, bucket(2, b)')", "CREATE TABLE t (a int)"),
-        (
-            "ALTER TABLE t SET (sluice.sort_by = 'a', fillfactor = 70, sluice.partition_by = 'day(b)')",
-            "ALTER TABLE t set (fillfactor = 70)",
-        ),
-    ],
-)
-def test_texts_without_the_option(statement: str, instead: str) -> None:
-    made = without_own_options(statement)
-    assert " ".join(made.split()) == " ".join(instead.split())
-    assert len(made) == len(statement), "what stands behind it is where it was"

@@ -1,4 +1,4 @@
-"""`sluice.sort_by`: what PostgreSQL does not know, in its syntax, with its errors, in its transactions."""
+"""`sluice.sort_by`, and `sluice.partition_by` where it is alike: syntax, errors, blocks and rights."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def connection(gateway: Server, schema: str) -> Iterator[psycopg.Connection]:
         yield connected
 
 
-def layout(connection: psycopg.Connection, table: str) -> str | None:
-    sql = "SELECT sort_by FROM pg_sluice.table_layout WHERE relation = %s::text::regclass"
-    found = connection.execute(sql, [table]).fetchone()
-    return None if found is None else str(found[0])
+def layout(connection: psycopg.Connection, table: str, option: str = "sort_by") -> str | None:
+    sql = f"SELECT {option} FROM pg_sluice.table_layout WHERE relation = %s::text::regclass"
+    found = connection.execute(sql.encode(), [table]).fetchone()
+    return None if found is None else found[0]
 
 
 def test_made_and_changed(connection: psycopg.Connection) -> None:
@@ -128,10 +128,15 @@ def test_refused_keys(connection: psycopg.Connection, value: str, raised: type[E
         ("CREATE TABLE u (a int) WITH (sluice.xyz = 'a')", 'unrecognized parameter "xyz"'),
         ("CREATE TEMP TABLE u (a int) WITH (sluice.sort_by = 'a')", 'unrecognized parameter namespace "sluice"'),
         ("CREATE TEMP TABLE u WITH (sluice.sort_by = 'a') AS SELECT 1 a", 'unrecognized parameter namespace "sluice"'),
+        ("CREATE TEMP TABLE u (a int) WITH (sluice.partition_by = 'a')", 'unrecognized parameter namespace "sluice"'),
         ("CREATE TABLE u (a int) WITH (slice.sort_by = 'a')", 'unrecognized parameter namespace "slice"'),
         (
             "ALTER TABLE t SET (sluice.sort_by = 'a', sluice.sort_by = 'a')",
             'parameter "sort_by" specified more than once',
+        ),
+        (
+            "ALTER TABLE t SET (sluice.partition_by = 'a', sluice.partition_by = 'a')",
+            'parameter "partition_by" specified more than once',
         ),
     ],
 )
@@ -141,74 +146,96 @@ def test_other_options(connection: psycopg.Connection, statement: str, text: str
         connection.execute(statement.encode())
 
 
-def test_explained(connection: psycopg.Connection) -> None:
+@pytest.mark.parametrize("option", ["sort_by", "partition_by"])
+def test_explained(connection: psycopg.Connection, option: str) -> None:
     connection.execute("CREATE TABLE t (a int)")
-    connection.execute("EXPLAIN ALTER TABLE t ADD b int, SET (sluice.sort_by = 'b')")
+    connection.execute(f"EXPLAIN ALTER TABLE t ADD b int, SET (sluice.{option} = 'b')".encode())
     with pytest.raises(errors.UndefinedColumn):
-        connection.execute("EXPLAIN ALTER TABLE t SET (sluice.sort_by = 'b')")
-    connection.execute("EXPLAIN CREATE TABLE u (a int) WITH (sluice.sort_by = 'a')")
-    assert layout(connection, "t") is None
+        connection.execute(f"EXPLAIN ALTER TABLE t SET (sluice.{option} = 'b')".encode())
+    connection.execute(f"EXPLAIN CREATE TABLE u (a int) WITH (sluice.{option} = 'a')".encode())
+    assert layout(connection, "t", option) is None
     assert connection.execute("SELECT to_regclass('u')").fetchone() == (None,)
 
 
-def test_in_blocks(connection: psycopg.Connection, gateway: Server, schema: str) -> None:
+@pytest.mark.parametrize("option", ["sort_by", "partition_by"])
+def test_in_blocks(connection: psycopg.Connection, gateway: Server, schema: str, option: str) -> None:
     connection.execute("CREATE TABLE t (a int, b int)")
     with psycopg.connect(gateway.url, autocommit=True, options=f"-c search_path={schema}") as other:
         connection.execute("BEGIN")
-        connection.execute("ALTER TABLE t SET (sluice.sort_by = 'a')")
+        connection.execute(f"ALTER TABLE t SET (sluice.{option} = 'a')".encode())
         # Nobody waits for the block.
         assert other.execute("INSERT INTO t VALUES (1, 2) RETURNING a").fetchone() == (1,)
-        assert layout(other, "t") is None
+        assert layout(other, "t", option) is None
         connection.execute("SAVEPOINT s")
-        connection.execute("ALTER TABLE t SET (sluice.sort_by = 'b')")
+        connection.execute(f"ALTER TABLE t SET (sluice.{option} = 'b')".encode())
         connection.execute("ROLLBACK TO s")
         connection.execute("COMMIT")
-        assert layout(other, "t") == "a"
+        assert layout(other, "t", option) == "a"
         connection.execute("BEGIN")
         connection.execute("ALTER TABLE t RENAME COLUMN b TO c")
-        connection.execute("ALTER TABLE t SET (sluice.sort_by = 'c, a')")
-        connection.execute("CREATE TABLE n (x int) WITH (sluice.sort_by = 'x')")
-        connection.execute("CREATE TABLE m WITH (sluice.sort_by = 'c') AS SELECT * FROM t")
+        connection.execute(f"ALTER TABLE t SET (sluice.{option} = 'c, a')".encode())
+        connection.execute(f"CREATE TABLE n (x int) WITH (sluice.{option} = 'x')".encode())
+        connection.execute(f"CREATE TABLE m WITH (sluice.{option} = 'c') AS SELECT * FROM t".encode())
         connection.execute("ROLLBACK")
-        assert layout(other, "t") == "a"
+        assert layout(other, "t", option) == "a"
         connection.execute("BEGIN")
         connection.execute("ALTER TABLE t RENAME COLUMN b TO c")
-        connection.execute("ALTER TABLE t SET (sluice.sort_by = 'c, a')")
-        connection.execute("CREATE TABLE n (x int) WITH (sluice.sort_by = 'x')")
-        connection.execute("CREATE TABLE m WITH (sluice.sort_by = 'c') AS SELECT * FROM t")
+        connection.execute(f"ALTER TABLE t SET (sluice.{option} = 'c, a')".encode())
+        connection.execute(f"CREATE TABLE n (x int) WITH (sluice.{option} = 'x')".encode())
+        connection.execute(f"CREATE TABLE m WITH (sluice.{option} = 'c') AS SELECT * FROM t".encode())
         connection.execute("COMMIT")
-        assert [layout(other, table) for table in "tnm"] == ["c, a", "x", "c"]
+        assert [layout(other, table, option) for table in "tnm"] == ["c, a", "x", "c"]
         with pytest.raises(errors.UndefinedColumn):
-            connection.execute("BEGIN; ALTER TABLE t SET (sluice.sort_by = 'b')")
+            connection.execute(f"BEGIN; ALTER TABLE t SET (sluice.{option} = 'b')".encode())
         connection.execute("ROLLBACK")
 
 
-def test_only_the_owner(connection: psycopg.Connection, gateway: Server, schema: str) -> None:
-    connection.execute("CREATE TABLE t (a int) WITH (sluice.sort_by = 'a')")
+@pytest.mark.parametrize(
+    ("option", "refused"),
+    [
+        (
+            "sort_by",
+            (
+                "SELECT pg_sluice.set_sort_key(0, '[]')",
+                "/*sluice:set_sort_key*/ SELECT pg_sluice.set_sort_key(0, '[]')",
+                "DELETE FROM pg_sluice.sort_column",
+            ),
+        ),
+        (
+            "partition_by",
+            (
+                "SELECT pg_sluice.set_partition_key(0, '[]')",
+                "/*sluice:set_partition_key*/ SELECT pg_sluice.set_partition_key(0, '[]')",
+                "SELECT pg_sluice.publish_partition_key(1, 1, 0)",
+                "SELECT pg_sluice.expire_partition_keys(99)",
+                "DELETE FROM pg_sluice.partition_column",
+                "SELECT * FROM pg_ducklake.ducklake_file_partition_value",
+            ),
+        ),
+    ],
+)
+def test_only_the_owner(connection: psycopg.Connection, schema: str, option: str, refused: tuple[str, ...]) -> None:
+    connection.execute(f"CREATE TABLE t (a int) WITH (sluice.{option} = 'a')".encode())
     connection.execute("CREATE ROLE layout_other; GRANT layout_other TO CURRENT_USER")
     connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO layout_other".encode())
     try:
         connection.execute("SET ROLE layout_other")
         for statement in (
-            "ALTER TABLE t SET (sluice.sort_by = '')",
-            "ALTER TABLE t RESET (sluice.sort_by)",
-            "ALTER TABLE t SET (sluice.sort_by = 'a DESC')",
+            f"ALTER TABLE t SET (sluice.{option} = '')",
+            f"ALTER TABLE t RESET (sluice.{option})",
+            f"ALTER TABLE t SET (sluice.{option} = 'a')",
         ):
             with pytest.raises(errors.InsufficientPrivilege, match="must be owner of table t"):
                 connection.execute(statement.encode())
-        for statement in (
-            "SELECT pg_sluice.set_sort_key(0, '[]')",
-            "/*sluice:set_sort_key*/ SELECT pg_sluice.set_sort_key(0, '[]')",
-            "DELETE FROM pg_sluice.sort_column",
-        ):
+        for statement in refused:
             with pytest.raises(errors.InsufficientPrivilege):
                 connection.execute(statement.encode())
         # Who may do nothing with a table does not see how it is laid out.
-        assert layout(connection, f"{schema}.t") is None
+        assert layout(connection, f"{schema}.t", option) is None
     finally:
         connection.execute("RESET ROLE")
         connection.execute("DROP OWNED BY layout_other; DROP ROLE layout_other")
-    assert layout(connection, "t") == "a"
+    assert layout(connection, "t", option) == "a"
 
 
 def test_duckdb_sees_the_key(connection: psycopg.Connection, schema: str, gateway_process: GatewayProcess) -> None:
@@ -251,6 +278,11 @@ def test_lists_of_columns() -> None:
         ),
         ("ALTER TABLE t SET (sluice.sort_by = 'a'), ADD b int", "ALTER TABLE t RESET (sluice.sort_by) , ADD b int"),
         ("ALTER TABLE t RESET (sluice.sort_by)", "ALTER TABLE t RESET (sluice.sort_by)"),
+        ("CREATE TABLE t (a int) WITH (sluice.partition_by = 'a, bucket(2, b)')", "CREATE TABLE t (a int)"),
+        (
+            "ALTER TABLE t SET (sluice.sort_by = 'a', fillfactor = 70, sluice.partition_by = 'day(b)')",
+            "ALTER TABLE t set (fillfactor = 70)",
+        ),
         ("CREATE TABLE t (sluice text CHECK (f('sluice.a')))", "CREATE TABLE t (sluice text CHECK (f('sluice.a')))"),
     ],
 )

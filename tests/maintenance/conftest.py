@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -45,6 +48,41 @@ def connect(server: Server, *, autocommit: bool = False) -> psycopg.Connection:
 def files_of(server: Server, table: str) -> int:
     """How many data files the table has now."""
     return int(server.query(f"SELECT files FROM pg_sluice.table_sizes WHERE relation = '{table}'::regclass")[0][0])
+
+
+def read_and_skipped(server: Server, query: str) -> tuple[int, int]:
+    """How many files EXPLAIN says that the query reads, and how many it leaves out."""
+    plan = "\n".join(row[0] for row in server.query(f"EXPLAIN {query}"))
+    found = re.search(r"Files: (\d+) scanned, (\d+) skipped", plan)
+    assert found is not None, plan
+    return int(found[1]), int(found[2])
+
+
+@contextmanager
+def changing(connection: psycopg.Connection, table: str, numbers: Sequence[int], change: str) -> Iterator[list[int]]:
+    """Meanwhile delete the row with each number as id, and change the next one. Yields the numbers that are done."""
+    stop, done, faults = threading.Event(), list[int](), list[psycopg.Error]()
+
+    def run() -> None:
+        try:
+            for number in numbers:
+                if stop.is_set():
+                    return
+                connection.execute(f"DELETE FROM {table} WHERE id = %s".encode(), [number])
+                connection.execute(f"UPDATE {table} SET {change} WHERE id = %s".encode(), [number + 1])
+                done.append(number)
+        except psycopg.Error as fault:
+            faults.append(fault)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield done
+    finally:
+        stop.set()
+        thread.join()
+    assert not faults
+    assert done
 
 
 def snapshots(server: Server) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
-from tests.maintenance.conftest import connect
+from tests.maintenance.conftest import changing, connect, read_and_skipped
 from tests.servers import GatewayProcess, Server, run_sluice
 from tests.witness import Witness
 
@@ -56,14 +55,6 @@ def check_files(process: GatewayProcess, witness: Witness, table: str, *expressi
         path = process.data_dir / "lake" / file.path
         assert witness.rows(f"SELECT DISTINCT {told} FROM read_parquet('{path}')") == [file.values], file
     return found
-
-
-def read_and_skipped(server: Server, query: str) -> tuple[int, int]:
-    """How many files EXPLAIN says that the query reads, and how many it leaves out."""
-    plan = "\n".join(row[0] for row in server.query(f"EXPLAIN {query}"))
-    found = re.search(r"Files: (\d+) scanned, (\d+) skipped", plan)
-    assert found is not None, plan
-    return int(found[1]), int(found[2])
 
 
 def files_read(witness: Witness, query: str) -> int:
@@ -218,29 +209,9 @@ def test_rows_deleted_while_they_are_divided_stay_deleted(lake: Server, kept: Ga
         connection.execute("CREATE TABLE moved (id int, k int, v int)")
         copy(connection, "moved", "".join(f"{n}\t{n * 7919 % 13}\t0\n" for n in range(120_000)))
         connection.execute("ALTER TABLE moved SET (sluice.partition_by = 'k')")
-        stop, gone, faults = threading.Event(), list[int](), list[BaseException]()
-
-        def change() -> None:
-            try:
-                for number in range(5, 120_000, 1_009):
-                    if stop.is_set():
-                        return
-                    other.execute("DELETE FROM moved WHERE id = %s", [number])
-                    other.execute("UPDATE moved SET v = v + 1, k = 99 WHERE id = %s", [number + 1])
-                    gone.append(number)
-            except psycopg.Error as fault:
-                faults.append(fault)
-
-        changing = threading.Thread(target=change)
-        changing.start()
-        try:
+        with changing(other, "moved", range(5, 120_000, 1_009), "v = v + 1, k = 99") as gone:
             said = lake.psql("-c", "VACUUM (VERBOSE, FULL) moved").stderr
-        finally:
-            stop.set()
-            changing.join()
         assert " 0 files became 0" not in said, said
-        assert not faults
-        assert gone
         expected = set(range(120_000)) - set(gone)
         assert {each for (each,) in connection.execute("SELECT id FROM moved")} == expected
         assert connection.execute("SELECT sum(v), count(*) FROM moved WHERE k = 99").fetchone() == (len(gone),) * 2
@@ -335,16 +306,6 @@ def test_changed_rows_are_paired_with_the_old_ones(lake: Server, kept: GatewayPr
         assert connection.execute("SELECT count(*) FROM parent").fetchone() == (6_000,)
         check_files(kept, witness, "child", "id")
         connection.execute("DROP TABLE child, parent")
-
-
-def test_a_duplicate_is_told_by_its_line(lake: Server) -> None:
-    with connect(lake, autocommit=True) as connection:
-        connection.execute("CREATE TABLE told (n int PRIMARY KEY, k int) WITH (sluice.partition_by = 'k')")
-        numbers = random.Random(5).sample(range(60_000), 60_000)
-        numbers[50_000] = numbers[123]
-        with pytest.raises(psycopg.errors.UniqueViolation) as raised:
-            copy(connection, "told", "".join(f"{number}\t{place % 7}\n" for place, number in enumerate(numbers)))
-        assert raised.value.diag.context == "COPY told, line 50001"
 
 
 def test_wrong_values_are_told(lake: Server, kept: GatewayProcess) -> None:

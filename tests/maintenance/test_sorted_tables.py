@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
-import threading
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 
-from tests.maintenance.conftest import connect, files_of
+from tests.maintenance.conftest import changing, connect, files_of, read_and_skipped
 from tests.servers import GatewayProcess, Server
 from tests.witness import Witness
 
@@ -31,14 +29,6 @@ def small_files(lake: Server) -> Iterator[Server]:
     yield lake
     for name in _SETTINGS:
         lake.psql("-qc", f"ALTER DATABASE {lake.database} RESET {name}")
-
-
-def read_and_skipped(server: Server, query: str) -> tuple[int, int]:
-    """How many files EXPLAIN says that the query reads, and how many it leaves out."""
-    plan = "\n".join(row[0] for row in server.query(f"EXPLAIN {query}"))
-    found = re.search(r"Files: (\d+) scanned, (\d+) skipped", plan)
-    assert found is not None, plan
-    return int(found[1]), int(found[2])
 
 
 def load(connection: psycopg.Connection) -> list[tuple[int, str]]:
@@ -140,9 +130,10 @@ def test_statements_write_in_the_order(lake: Server) -> None:
         connection.execute("DROP INDEX by_n")
 
 
-def test_a_duplicate_is_told_by_its_line(lake: Server) -> None:
+@pytest.mark.parametrize("option", ["sluice.sort_by = 'n'", "sluice.partition_by = 'bucket(7, n)'"])
+def test_a_duplicate_is_told_by_its_line(lake: Server, option: str) -> None:
     with connect(lake, autocommit=True) as connection:
-        connection.execute("CREATE TABLE told (n int PRIMARY KEY) WITH (sluice.sort_by = 'n')")
+        connection.execute(f"CREATE TABLE told (n int PRIMARY KEY) WITH ({option})".encode())
         numbers = random.Random(5).sample(range(60_000), 60_000)
         numbers[50_000] = numbers[123]
         with pytest.raises(psycopg.errors.UniqueViolation) as raised:  # noqa: SIM117  what is raised at its end
@@ -160,31 +151,9 @@ def test_rows_deleted_while_they_are_sorted_stay_deleted(small_files: Server, ke
             connection.execute(
                 "INSERT INTO moved SELECT (n * 7919) %% 40000 * 6 + %s, 0 FROM generate_series(0, 39999) n", [first]
             )
-        stop = threading.Event()
-        gone: list[int] = []
-        faults: list[BaseException] = []
-
-        def change() -> None:
-            try:
-                for number in range(5, 240_000, 1009):
-                    if stop.is_set():
-                        return
-                    other.execute("DELETE FROM moved WHERE id = %s", [number])
-                    other.execute("UPDATE moved SET v = v + 1 WHERE id = %s", [number + 1])
-                    gone.append(number)
-            except psycopg.Error as fault:
-                faults.append(fault)
-
-        changing = threading.Thread(target=change)
-        changing.start()
-        try:
+        with changing(other, "moved", range(5, 240_000, 1009), "v = v + 1") as gone:
             said = lake.psql("-c", "VACUUM (VERBOSE, FULL) moved").stderr
-        finally:
-            stop.set()
-            changing.join()
         assert " 0 files became 0" not in said, said
-        assert not faults
-        assert gone
         expected = set(range(240_000)) - set(gone)
         assert {each for (each,) in connection.execute("SELECT id FROM moved")} == expected
         assert connection.execute("SELECT count(*) FROM moved").fetchone() == (len(expected),)
