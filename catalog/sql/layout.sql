@@ -67,30 +67,40 @@ CREATE FUNCTION pg_sluice.is_ordered(of_type oid) RETURNS boolean LANGUAGE sql S
     FROM pg_type t WHERE t.oid = of_type
 $$;
 
--- Set the sort key of a table that a statement of the transaction has just changed or made, and so as its owner:
--- [[column, descending, nulls first], …]; none for no key.
-CREATE FUNCTION pg_sluice.set_sort_key(shadow oid, columns jsonb) RETURNS void LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- The columns that a sort or partition key names, in order, [[column, …], …], of a table that a statement of the
+-- transaction has just changed or made, and so as its owner. `once`: a column may come once only, whatever follows it.
+CREATE FUNCTION pg_sluice.key_columns(shadow oid, columns jsonb, once boolean)
+RETURNS TABLE (place bigint, attnum smallint, key jsonb) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c record;
+    times bigint;
 BEGIN
-    PERFORM pg_sluice.authorize('set_sort_key');
     IF NOT EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = shadow) THEN
         RAISE EXCEPTION 'permission denied for the lake''s metadata' USING ERRCODE = 'insufficient_privilege';
     END IF;
-    DELETE FROM pg_sluice.sort_column s WHERE s.relid = shadow;
-    FOR c IN SELECT e.place, e.f ->> 0 AS name, (e.f ->> 1)::boolean AS descending, (e.f ->> 2)::boolean AS nulls_first,
-                    a.attnum, row_number() OVER (PARTITION BY e.f ->> 0 ORDER BY e.place) AS times
-             FROM jsonb_array_elements(columns) WITH ORDINALITY e (f, place)
-             LEFT JOIN pg_attribute a ON a.attrelid = shadow AND a.attname = e.f ->> 0 AND a.attnum > 0 AND NOT a.attisdropped
-             ORDER BY e.place LOOP
-        IF c.attnum IS NULL THEN
-            RAISE EXCEPTION 'column "%" does not exist', c.name USING ERRCODE = 'undefined_column';
-        ELSIF c.times > 1 THEN
-            RAISE EXCEPTION 'column "%" specified more than once', c.name USING ERRCODE = 'duplicate_column';
+    FOR place, key, attnum, times IN
+            SELECT e.n, e.f, a.attnum, row_number() OVER (PARTITION BY e.f ->> 0, CASE WHEN NOT once THEN e.f END ORDER BY e.n)
+            FROM jsonb_array_elements(columns) WITH ORDINALITY e (f, n)
+            LEFT JOIN pg_attribute a ON a.attrelid = shadow AND a.attname = e.f ->> 0 AND a.attnum > 0 AND NOT a.attisdropped
+            ORDER BY e.n LOOP
+        IF attnum IS NULL THEN
+            RAISE EXCEPTION 'column "%" does not exist', key ->> 0 USING ERRCODE = 'undefined_column';
+        ELSIF times > 1 THEN
+            RAISE EXCEPTION 'column "%" specified more than once', key ->> 0 USING ERRCODE = 'duplicate_column';
         END IF;
-        INSERT INTO pg_sluice.sort_column VALUES (shadow, c.place, c.attnum, c.descending, c.nulls_first);
+        RETURN NEXT;
     END LOOP;
+END $$;
+
+-- Set a sort key: [[column, descending, nulls first], …]; none for no key.
+CREATE FUNCTION pg_sluice.set_sort_key(shadow oid, columns jsonb) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('set_sort_key');
+    DELETE FROM pg_sluice.sort_column s WHERE s.relid = shadow;
+    INSERT INTO pg_sluice.sort_column
+        SELECT shadow, k.place, k.attnum, (k.key ->> 1)::boolean, (k.key ->> 2)::boolean
+        FROM pg_sluice.key_columns(shadow, columns, true) k;
     PERFORM pg_sluice.check_sort_key(shadow);
 END $$;
 

@@ -44,30 +44,14 @@ BEGIN
     END LOOP;
 END $$;
 
--- Set the partition key of a table that a statement of the transaction has just changed or made, and so as its owner:
--- [[column, transform], …]; none for no key.
+-- Set a partition key: [[column, transform], …]; none for no key.
 CREATE FUNCTION pg_sluice.set_partition_key(shadow oid, columns jsonb) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    c record;
 BEGIN
     PERFORM pg_sluice.authorize('set_partition_key');
-    IF NOT EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = shadow) THEN
-        RAISE EXCEPTION 'permission denied for the lake''s metadata' USING ERRCODE = 'insufficient_privilege';
-    END IF;
     DELETE FROM pg_sluice.partition_column p WHERE p.relid = shadow;
-    FOR c IN SELECT e.place, e.f ->> 0 AS name, e.f ->> 1 AS transform, a.attnum,
-                    row_number() OVER (PARTITION BY e.f ->> 0, e.f ->> 1 ORDER BY e.place) AS times
-             FROM jsonb_array_elements(columns) WITH ORDINALITY e (f, place)
-             LEFT JOIN pg_attribute a ON a.attrelid = shadow AND a.attname = e.f ->> 0 AND a.attnum > 0 AND NOT a.attisdropped
-             ORDER BY e.place LOOP
-        IF c.attnum IS NULL THEN
-            RAISE EXCEPTION 'column "%" does not exist', c.name USING ERRCODE = 'undefined_column';
-        ELSIF c.times > 1 THEN
-            RAISE EXCEPTION 'column "%" specified more than once', c.name USING ERRCODE = 'duplicate_column';
-        END IF;
-        INSERT INTO pg_sluice.partition_column VALUES (shadow, c.place, c.attnum, c.transform);
-    END LOOP;
+    INSERT INTO pg_sluice.partition_column
+        SELECT shadow, k.place, k.attnum, k.key ->> 1 FROM pg_sluice.key_columns(shadow, columns, false) k;
     PERFORM pg_sluice.check_partition_key(shadow);
 END $$;
 

@@ -110,23 +110,6 @@ def array_query(type_name: str) -> str:
     )
 
 
-def read_copy_binary(data: bytes) -> list[list[bytes | None]]:
-    """The fields of a COPY BINARY stream, row by row."""
-    assert data.startswith(b"PGCOPY\n\xff\r\n\0")
-    place = 19
-    rows = []
-    while (count := struct.unpack_from("!h", data, place)[0]) != -1:
-        place += 2
-        row: list[bytes | None] = []
-        for _ in range(count):
-            (length,) = struct.unpack_from("!i", data, place)
-            place += 4
-            row.append(None if length == -1 else data[place : place + length])
-            place += max(length, 0)
-        rows.append(row)
-    return rows
-
-
 def numeric_from_binary(data: bytes) -> str:
     """PostgreSQL's text of a numeric."""
     count, weight, sign, scale = struct.unpack_from("!hhHh", data)
