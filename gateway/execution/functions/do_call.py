@@ -93,9 +93,8 @@ CURSORS: Final = Statement(
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A transaction's use of shadows: the number of the newest table, the backend's cursors, the answers to `SCANS` and
-    `written`, and what it has done to each shadow `before` the statement.
-    """
+    """A transaction's use of shadows: the number of the newest table, the backend's cursors, the answers to `SCANS`
+    and `written`, and what it has done to each shadow `before` the statement."""
 
     newest: bytes | None
     cursors: Result
@@ -414,8 +413,7 @@ class GuardedPortal(StatementPortal):
         return await shadows.look(failed=False), tag
 
     async def meets_change(self, error: SluiceError, shadows: FilledShadows) -> bool:  # noqa: ARG002
-        """Whether another transaction has changed a row that the statement locks before the error, which is then
-        none."""
+        """Whether others have changed a row that it locks before the error, which is then none."""
         return False
 
     async def perform(self, answers: ResponseSpool | None) -> str:
@@ -496,8 +494,7 @@ def _is_of_guard(error: SluiceError | None) -> bool:
 
 def _opened(before: Result, now: Result) -> list[tuple[bytes | None, ...]]:
     """The cursors that a statement has left open. 0A000 for one that would read the rest of its rows at COMMIT."""
-    known = set(before.rows)
-    opened = [row for row in now.rows if row not in known]
+    opened = [row for row in now.rows if row not in set(before.rows)]
     if any(is_holdable == b"t" for *_, is_holdable in opened):
         raise unsupported("a cursor WITH HOLD from within a function")
     return opened
