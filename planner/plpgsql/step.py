@@ -210,7 +210,9 @@ def caught_scope(names: Names, label: str, caught: Mapping[str, str | None]) -> 
     """What a handler's statements know of the error that it has caught."""
     values: dict[str, Value] = {names(f"caught_{name}"): text for name, text in caught.items()}
     values |= {"sqlstate": caught["returned_sqlstate"], "sqlerrm": caught["message_text"]}
-    return Scope(label, [Variable(name, Kind.VALUE, f"{name} text") for name in values], fresh=False, values=values)
+    return Scope(
+        label, [Variable(name, Kind.VALUE, f"{name} pg_catalog.text") for name in values], fresh=False, values=values
+    )
 
 
 def scope_of(body: Body, block: Block, label: str) -> Scope:
@@ -222,11 +224,10 @@ def step_text(body: Body, names: Names, scopes: Sequence[Scope], state: State, p
     """The code of the step, for DO. `scopes` are those around the part, from the outermost one."""
     lines = _Lines(body.options)
     own = [
-        f"{names('branch')} integer := 0; {names('found')} boolean; {names('count')} bigint;",
-        *(f"{names(each)} integer;" for each in ("lower", "upper", "by")),
-        *(f"{names(each)} text;" for each in ("slices", *CAUGHT)),
-        f"{names('rows')} refcursor := '{names('rows')}';",
-        f"{names('values')} refcursor := '{names('values')}';",
+        f"{names('branch')} pg_catalog.int4 := 0; {names('found')} pg_catalog.bool; {names('count')} pg_catalog.int8;",
+        *(f"{names(each)} pg_catalog.int4;" for each in ("lower", "upper", "by")),
+        *(f"{names(each)} pg_catalog.text;" for each in ("slices", *CAUGHT)),
+        *(f"{names(each)} pg_catalog.refcursor := '{names(each)}';" for each in ("rows", "values")),
     ]
     for number, scope in enumerate(scopes):
         lines.add(f"<<{quoted(scope.label)}>> DECLARE {' '.join(own) if not number else ''}")
@@ -288,7 +289,8 @@ def take_values(scopes: Sequence[Scope], row: Row, types: Mapping[int, str]) -> 
 
 
 def _columns(text: str, sent: str, names: str, types: Mapping[int, str]) -> tuple[Column, ...]:
-    found = zip(json.loads(names), field_types(bytes.fromhex(sent)), fields(text), strict=True)
+    oids = field_types(bytes.fromhex(sent))
+    found = zip(json.loads(names), oids, fields(text) if oids else (), strict=True)
     return tuple(Column(name, types[oid], value) for name, oid, value in found)
 
 
@@ -307,8 +309,7 @@ def _restored(scope: Scope) -> Iterable[str]:
     for each in scope.variables:
         value = scope.values.get(each.name)
         if isinstance(value, tuple):
-            if value:
-                yield f"{selected(value)} INTO {scope.named(each)};"
+            yield f"{selected(value)} INTO {scope.named(each)};"
         elif value is not None and not each.is_fixed:
             yield f"{scope.named(each)} :={literal(value)};"
 

@@ -54,7 +54,6 @@ from planner.syntax.lexer import quoted
 if TYPE_CHECKING:
     from gateway.execution.procedures.step_execution import Answer, Steps
 
-_INTEGER_MAX: Final = 2**31 - 1
 # Calls within each other.
 _DEPTH_MAX: Final = 25
 
@@ -290,10 +289,10 @@ class Frame:
         first, last, step = answer.bounds
         if loop.reverse:
             step = -step
-        variable = Variable(loop.name, Kind.VALUE, f"{quoted(loop.name)} integer")
+        variable = Variable(loop.name, Kind.VALUE, f"{quoted(loop.name)} pg_catalog.int4")
         number, found = first, False
         with self._steps.within(Scope(loop.label or self._steps.label(), [variable], fresh=False)) as scope:
-            while (number >= last if step < 0 else number <= last) and abs(number) <= _INTEGER_MAX + 1:
+            while number >= last if step < 0 else number <= last:
                 await self._shared.turn()
                 scope.values[loop.name], found = str(number), True
                 left = await self._statements(loop.branch.statements)

@@ -22,7 +22,6 @@ from gateway.session.offload import offloaded
 from gateway.session.statement_analysis import analysed
 from planner.plans.routes import main_query
 from planner.plpgsql.step import CAUGHT, FIXED, Names, Part, Scope, field_oids, take_values
-from planner.syntax.lexer import quoted
 from planner.syntax.statements import split
 from planner.syntax.transaction_commands import TransactionCommand, transaction_command
 from planner.tree.parsed_trees import parsed
@@ -74,11 +73,14 @@ class Steps:
     # Transactions.
 
     async def end(self, *, commits: bool, chains: bool) -> None:
-        """Commit or roll back, and begin the next transaction only when something is executed, unless it `chains`."""
+        """Commit or roll back. The next transaction begins when something is executed, or at once if it `chains`: then
+        it has the same level, and is READ ONLY as the one before.
+        """
         check(self.session)
         transaction = self.session.transaction
-        level, reads_only = transaction.isolation, transaction.read_only.stands
+        level, reads_only = None, False
         if transaction.open:
+            level, reads_only = transaction.isolation, transaction.read_only.stands
             if commits:
                 await transaction.commit()
             else:
@@ -86,7 +88,7 @@ class Steps:
         self.ended = self._begins = True
         if chains:
             await transaction.begin()
-            if transaction.isolation is not level:
+            if level is not None and transaction.isolation is not level:
                 await self._set(TransactionCommand.SET_ISOLATION, f"SET TRANSACTION ISOLATION LEVEL {level.value}")
             if reads_only:
                 await self._set(TransactionCommand.SET_READ_ONLY, "SET TRANSACTION READ ONLY")
@@ -96,8 +98,8 @@ class Steps:
         [statement] = split(sql)
         command = transaction_command(statement)
         assert command is not None
-        begins = self._begins
-        if command in (TransactionCommand.SET_ISOLATION, TransactionCommand.SET_TRANSACTION) and not begins:
+        sets_level = command in (TransactionCommand.SET_ISOLATION, TransactionCommand.SET_TRANSACTION)
+        if sets_level and not self._begins:
             raise SluiceError(
                 SqlState.ACTIVE_SQL_TRANSACTION, "SET TRANSACTION ISOLATION LEVEL must be called before any query"
             )
@@ -167,7 +169,7 @@ class Steps:
 
     async def resolve(self, procedure: str, given: Sequence[Given]) -> int:
         """The OID of the procedure that CALL with these arguments means; raises PostgreSQL's error for none."""
-        listed = ", ".join((f"{quoted(each.name)} => " if each.name else "") + each.expression(None) for each in given)
+        listed = ", ".join(each.prefix + each.expression(None) for each in given)
         await self.session.transaction.begin()
         analysis = await analysed(self.session, f"CALL {procedure}({listed})", name=OWN, sync=True)
         query = main_query(await offloaded(self.session, analysis.tree.size, parsed, analysis.tree))

@@ -131,4 +131,8 @@ do $$ declare s timestamptz := statement_timestamp(); t timestamptz := now(); u 
   assert s = t; perform pg_sleep(0.001); commit; assert s = statement_timestamp (); assert now() > t; assert clock_timestamp() > s;
   execute 'select 1' into u; exception when others then raise notice 'not here %', sqlerrm; end $$;
 do $$ declare s timestamptz := statement_timestamp(); u timestamptz; begin commit; perform pg_sleep(0.001); call later(u); assert s = u; raise notice 'same'; end $$;
+do $$ declare r record; begin select from t1 limit 1 into r; commit; raise notice '% %', r, found; end $$;
+set default_transaction_isolation = 'serializable';
+do $$ begin commit; commit and chain; raise notice '%', current_setting('transaction_isolation'); rollback; set transaction isolation level read committed; commit and chain; raise notice '%', current_setting('transaction_isolation'); commit; raise notice '%', current_setting('transaction_isolation'); end $$;
+reset default_transaction_isolation;
 DROP SCHEMA ends CASCADE;
