@@ -139,13 +139,9 @@ def _trimmed(text: Expression, display: Expression, scale: int) -> Expression:
     if scale == 0:
         padded = call("concat", text, string("."), call("repeat", string("0"), display))
         return case((binary("=", display, raw("0")), text), default=padded)
-    length = call("length", text)
-    surplus = binary("-", integer(scale), display)
-    return case(
-        (binary("=", display, raw("0")), call("left", text, binary("-", length, integer(scale + 1)))),
-        (binary(">", display, integer(scale)), call("rpad", text, binary("-", length, surplus), string("0"))),
-        default=call("left", text, binary("-", length, surplus)),
-    )
+    # rpad cuts longer texts off. The point stands before the first digit of a fraction.
+    fraction = binary("+", display, call("least", display, raw("1")))
+    return call("rpad", text, binary("+", binary("-", call("length", text), integer(scale + 1)), fraction), string("0"))
 
 
 def widened(value: Value, precision: int, scale: int) -> Expression:
@@ -312,24 +308,18 @@ def divide(left: Value, right: Value, whole_digits: int | None = None) -> Value:
             n=_unscaled(d["a"], left.held, d["x"]),
             d=cast(_unscaled(d["b"], right.held, d["y"]), f"DECIMAL({divisor_digits},0)"),
             k=binary("-", d["y"], d["x"]),
-            s=_quotient_display(d["a"], left.held, d["b"], right.held, call("greatest", d["x"], d["y"])),
+            s=_quotient_display(left, d["a"], right, d["b"], call("greatest", d["x"], d["y"])),
         )
 
     # Spark compiles no lambda: cheap operands are written out at each use, each time as nodes of their own.
     written_out = all(map(is_cheap, operands.values()))
     first = scaled(operands).copy() if written_out else let_struct("d", operands, scaled)
-    # The quotient's display scale is at least the dividend's, so the power of ten is never negative.
     second = let_struct_of(
         "e",
         first,
         lambda e: struct(n=_times_power(e("n"), binary("+", e("s"), e("k"))), d=e("d"), s=e("s")),
     )
-    third = let_struct_of(
-        "f",
-        second,
-        lambda f: struct(n=f("n"), d=f("d"), r=cast(binary("%", f("n"), f("d")), "DECIMAL(38,0)"), s=f("s")),
-    )
-    quotient = let_struct_of("g", third, lambda g: struct(m=_rounded(g("n"), g("d"), g("r")), s=g("s")))
+    quotient = let_struct_of("g", second, lambda g: struct(m=_rounded(g("n"), g("d")), s=g("s")))
     pair = let_struct_of("h", quotient, lambda h: struct(v=_scaled_down(h("m"), h("s"), scale), s=h("s")))
     sql, held = unpacked(pair, Decimal(DECIMAL_DIGITS_MAX, scale, 0))
     return Value(sql, NUMERIC, -1, held)
@@ -362,44 +352,50 @@ def _unscaled(value: Expression, held: Decimal, display: Expression) -> Expressi
 
 
 def _times_power(value: Expression, exponent: Expression) -> Expression:
-    """Return value · 10^max(exponent, 0), both whole; raises if that has more than 38 digits."""
-    power = cast(call("concat", string("1E"), call("greatest", exponent, raw("0"))), "DECIMAL(38,0)")
+    """Return value · 10^exponent, both whole; raises if that has more than 38 digits.
+
+    The exponent is not negative: a quotient's display scale is at least the dividend's.
+    """
+    power = cast(call("concat", string("1E"), exponent), "DECIMAL(38,0)")
     return cast(binary("*", value, power), "DECIMAL(38,0)")
 
 
-def _leading(value: Expression, held: Decimal) -> Expression:
-    """Return 10000 · weight + first digit, in base 10000, of the decimal (0 for zero), as PostgreSQL normalises it."""
-    size = call("abs", value)
-    branches: list[tuple[Expression, Expression]] = [(binary("=", value, raw("0BD")), raw("0"))]
-    for weight in range((held.integer_digits + _GROUP - 1) // _GROUP - 1, -1, -1):
-        power = raw("1" + "0" * (_GROUP * weight) + "BD")
-        digit = cast(call("div", size, power), "INT") if weight else cast(size, "INT")
-        branches.append((binary(">=", size, power), binary("+", raw(str(weight * 10000)), digit)))
-    for weight in range(-1, -((held.scale + _GROUP - 1) // _GROUP) - 1, -1):
-        places = -weight * _GROUP
-        bound = raw("0." + "0" * (places - 1) + "1BD")
-        shifted = binary("*", size, raw("1" + "0" * places + "BD"))
-        digit = cast(shifted, "INT")
-        branches.append((binary(">=", size, bound), binary("+", raw(f"({weight * 10000})"), digit)))
-    return case(*branches)
+def _leading(operand: Value, value: Expression) -> tuple[Expression, Expression]:
+    """Return 4 · weight and the first digit, in base 10000, of the operand, as PostgreSQL normalises it.
+
+    Both are 0 for zero. `value` is the operand's expression.
+    """
+    if isinstance(operand.constant, decimal.Decimal) and operand.constant.is_finite() and operand.constant:
+        exponent = operand.constant.adjusted()
+        text = "".join(map(str, operand.constant.as_tuple().digits)).lstrip("0").ljust(_GROUP, "0")
+        return raw(str(exponent & -_GROUP)), raw(text[: exponent % _GROUP + 1])
+    scale = operand.held.scale
+    digits: Expression = call("translate", cast(value, "STRING"), string("-."), string(""))
+    if scale:
+        digits = call("ltrim", string("0"), digits)
+    exponents = binary("-", call("length", digits), integer(scale + 1))
+    place = binary("&", exponents, raw(str(_GROUP - 1)))
+    weight: Expression = binary("&", exponents, raw(str(-_GROUP)))
+    if scale:  # zero has no digits then
+        weight = case((binary("=", value, raw("0BD")), raw("0")), default=weight)
+    return weight, cast(call("rpad", digits, binary("+", place, raw("1")), string("0")), "INT")
 
 
-def _quotient_display(
-    a: Expression, a_held: Decimal, b: Expression, b_held: Decimal, display: Expression
-) -> Expression:
+def _quotient_display(left: Value, a: Expression, right: Value, b: Expression, display: Expression) -> Expression:
     """Return the scale of select_div_scale: 16 significant digits or more, by the operands' leading base-10000 digits.
 
-    With c = 10000 · weight + first digit, PostgreSQL's `weight1 - weight2`, less one unless the first operand's first
-    digit is larger, is ceil((c1 - c2) / 10000) - 1, because the first digits differ by less than 10000.
+    PostgreSQL takes `weight1 - weight2`, less one unless the first operand's first digit is larger.
     """
-    difference = binary("-", _leading(a, a_held), _leading(b, b_held))
-    above = cast(call("ceil", binary("/", cast(difference, "DOUBLE"), raw("10000D"))), "INT")
-    significant = binary("-", raw(str(_NUMERIC_MIN_SIG_DIGITS + _GROUP)), binary("*", raw(str(_GROUP)), above))
-    return call("greatest", significant, display, raw("0"))
+    (weight, digit), (other_weight, other_digit) = _leading(left, a), _leading(right, b)
+    above = binary("-", weight, other_weight)
+    larger = case((binary(">", digit, other_digit), raw(str(_GROUP))), default=raw("0"))
+    significant = binary("-", binary("-", raw(str(_NUMERIC_MIN_SIG_DIGITS + _GROUP)), above), larger)
+    return call("greatest", significant, display)
 
 
-def _rounded(numerator: Expression, divisor: Expression, remainder: Expression) -> Expression:
+def _rounded(numerator: Expression, divisor: Expression) -> Expression:
     """Return numerator / divisor to the nearest whole number, halves away from zero."""
+    remainder = cast(binary("%", numerator, divisor), "DECIMAL(38,0)")
     whole = cast(binary("/", binary("-", numerator, remainder), divisor), "DECIMAL(38,0)")
     twice = binary("*", raw("2BD"), call("abs", remainder))
     sign = case(
