@@ -13,7 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from py4j.protocol import Py4JError
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from catalog.errors import SluiceError, SqlState
 from storage.spark.jvm import SparkJvm
@@ -22,6 +23,14 @@ from storage.spark.small_query import SETTINGS, WEIGHED, Weight
 _numbers: Final = itertools.count(1)
 _bound = threading.local()
 _pools: Final = itertools.cycle([f"pool-{number}" for number in range(64)])
+
+
+def _input_rows(store: JavaObject, stage: int) -> int:
+    """Return how many rows of files a stage has read; 0 if Spark does not count it yet."""
+    try:
+        return int(store.lastStageAttempt(stage).inputRecords())
+    except Py4JJavaError:
+        return 0
 
 
 def _nobody() -> None:
@@ -75,10 +84,9 @@ class Statement:
             tracker, store = jvm.context.statusTracker(), jvm.context.statusStore()
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.group)]
             stages = {int(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds()}
-            found = [store.asOption(store.lastStageAttempt(stage)) for stage in stages]
+            return sum(_input_rows(store, stage) for stage in stages)
         except (Py4JError, OSError):
-            return 0  # a stage that Spark does not count yet, or a JVM that has died unnoticed
-        return sum(int(stage.get().inputRecords()) for stage in found if stage.isDefined())
+            return 0  # a JVM that has died unnoticed
 
     @property
     def failure(self) -> SluiceError | None:

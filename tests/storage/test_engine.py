@@ -166,6 +166,23 @@ async def test_cancel_stops_that_statement_alone(engine: SparkEngine, reader: Re
     assert await other == [sum(n % 7 for n in range(7)) * (30_000_000 // 7) + sum(range(30_000_000 % 7))]
 
 
+async def test_rows_that_a_running_statement_has_read_are_counted(
+    engine: SparkEngine, reader: Reader, large: TableVersion
+) -> None:
+    """It reads all rows, and has not ended for years."""
+    groups = "(SELECT c1 % 10 AS k, count(*) AS n FROM t GROUP BY c1 % 10)"
+    sql = f"SELECT count(*) FROM {groups} JOIN range(1000000000000) AS r ON hash(k, r.id) % 2 = 3"
+    running = asyncio.create_task(reader.table(sql, scan(large), tag="reading"))
+    for _ in range(300):
+        if found := await engine.rows_read("reading"):
+            break
+        await asyncio.sleep(0.2)
+    assert 0 < found <= 1_000_000
+    engine.cancel("reading")
+    with pytest.raises(SluiceError, match="canceling statement"):
+        await running
+
+
 async def test_a_short_query_does_not_wait_for_all_tasks_of_a_long_one(engine: SparkEngine, reader: Reader) -> None:
     """Both are of more tasks than there are cores; the long one's would take hours."""
     many = "SELECT count(*) FROM range(0, 1000000000000, 1, 20000) WHERE hash(id) % 2 = 3"
