@@ -5,8 +5,10 @@ import java.io.StringReader;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.sql.Array;
+import java.sql.CallableStatement;
 import java.sql.Connection;
 import java.sql.DriverManager;
+import java.sql.JDBCType;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
@@ -33,7 +35,8 @@ import org.postgresql.util.PSQLException;
  * A line is fields between tabs, with \t, \n, \r, \\ for those characters and \N for null. `run SQL (TYPE VALUE)...`
  * executes a prepared statement; `batch SQL COUNT (TYPE...) (VALUE...)...` many rows of one; `copy SQL DATA` copies in;
  * `stream SQL FETCH_SIZE OTHER_SQL` reads a large result in portions; `transact TABLE LEVEL commit|rollback` changes a
- * table of numbers and texts without autocommit; `columns SCHEMA TABLE` asks the metadata. Values come and go as
+ * table of numbers and texts without autocommit; `call SQL INDEX:TYPE,... alone|block (INDEX TYPE VALUE)...` calls a
+ * function or procedure, and prints its outputs, the rows of cursors among them; `columns SCHEMA TABLE` asks the metadata. Values come and go as
  * PostgreSQL's texts; what is between is Java's.
  */
 public final class Story {
@@ -127,6 +130,9 @@ public final class Story {
             case "transact" -> {
                 transact(connection, sql, fields.get(2), fields.get(3).equals("commit"));
             }
+            case "call" -> {
+                call(connection, fields);
+            }
             case "columns" -> {
                 try (ResultSet columns = connection.getMetaData().getColumns(null, sql, fields.get(2), null)) {
                     while (columns.next()) {
@@ -138,6 +144,41 @@ public final class Story {
                 }
             }
             default -> throw new IllegalArgumentException(fields.get(0));
+        }
+    }
+
+    private static void call(Connection connection, List<String> fields) throws SQLException {
+        connection.setAutoCommit(fields.get(3).equals("alone"));
+        try (CallableStatement statement = connection.prepareCall(fields.get(1))) {
+            String[] outputs = fields.get(2).isEmpty() ? new String[0] : fields.get(2).split(",");
+            for (String output : outputs) {
+                String[] parts = output.split(":");
+                statement.registerOutParameter(Integer.parseInt(parts[0]), JDBCType.valueOf(parts[1]).getVendorTypeNumber());
+            }
+            for (int i = 4; i < fields.size(); i += 3) {
+                set(connection, statement, Integer.parseInt(fields.get(i)), fields.get(i + 1), fields.get(i + 2));
+            }
+            statement.execute();
+            for (String output : outputs) {
+                Object value = statement.getObject(Integer.parseInt(output.split(":")[0]));
+                if (value instanceof ResultSet rows) {
+                    while (rows.next()) {
+                        print("row", rows.getString(1), rows.getString(2));
+                    }
+                } else {
+                    print("out", value == null ? null : value.toString());
+                }
+            }
+            if (!connection.getAutoCommit()) {
+                connection.commit();
+            }
+        } catch (SQLException error) {
+            if (!connection.getAutoCommit()) {
+                connection.rollback();
+            }
+            throw error;
+        } finally {
+            connection.setAutoCommit(true);
         }
     }
 

@@ -217,3 +217,50 @@ def test_without_autocommit(java: Java, level: str) -> None:
         transacted,
         [["row", "Long", "10", "Long", "5"]],
     ]
+
+
+_CODE = """
+CREATE TABLE part (id integer PRIMARY KEY, name text);
+INSERT INTO part VALUES (1, 'bolt'), (2, 'nut'), (3, 'cog');
+CREATE FUNCTION name_of(n integer) RETURNS text LANGUAGE plpgsql
+AS $$ BEGIN RETURN (SELECT name FROM part WHERE id = n); END $$;
+CREATE FUNCTION parts(low integer) RETURNS refcursor LANGUAGE plpgsql
+AS $$ DECLARE c refcursor; BEGIN OPEN c FOR SELECT id, name FROM part WHERE id >= low ORDER BY id; RETURN c; END $$;
+CREATE FUNCTION both_of(INOUT n integer, OUT told text) LANGUAGE plpgsql
+AS $$ BEGIN SELECT name INTO told FROM part WHERE id = n; n := n * 10; END $$;
+CREATE PROCEDURE add_part(INOUT n integer, named text) LANGUAGE plpgsql
+AS $$ BEGIN INSERT INTO part VALUES (n, named); n := n + 1; END $$;
+CREATE PROCEDURE add_both(INOUT n integer, named text) LANGUAGE plpgsql
+AS $$ BEGIN INSERT INTO part VALUES (n, named); COMMIT; INSERT INTO part VALUES (1, 'twice'); END $$
+"""
+
+
+# Not in simple mode: PostgreSQL itself finds no function for the texts that the driver then sends.
+@pytest.mark.parametrize("java", [TEXT, BINARY], indirect=True)
+def test_callable_statements(java: Java) -> None:
+    """CallableStatement: functions with a result, outputs and cursors; procedures, also such that commit."""
+    called: dict[Call, list[list[Field]]] = {
+        ("call", "{? = call name_of(?)}", "1:VARCHAR", "alone", "2", "integer", "2"): [["out", "nut"]],
+        ("call", "{? = call parts(?)}", "1:REF_CURSOR", "block", "2", "integer", "2"): [
+            ["row", "2", "nut"],
+            ["row", "3", "cog"],
+        ],
+        ("call", "{call both_of(?, ?)}", "1:INTEGER,2:VARCHAR", "alone", "1", "integer", "3"): [
+            ["out", "30"],
+            ["out", "cog"],
+        ],
+        ("call", "CALL add_part(?, ?)", "1:INTEGER", "alone", "1", "integer", "4", "2", "text", "pin"): [["out", "5"]],
+        ("call", "CALL add_part(?, ?)", "1:INTEGER", "block", "1", "integer", "5", "2", "text", "rod"): [["out", "6"]],
+        ("call", "CALL add_both(?, ?)", "1:INTEGER", "alone", "1", "integer", "6", "2", "text", "cap"): [
+            ["error", "23505", "part_pkey", None]
+        ],
+        ("call", "CALL add_both(?, ?)", "1:INTEGER", "block", "1", "integer", "7", "2", "text", "lid"): [
+            ["error", "2D000", None, None]
+        ],
+    }
+    code: list[Call] = [("run", sql) for sql in _CODE.split(";\nCREATE", maxsplit=1)[0].split(";\n")]
+    code += [("run", f"CREATE{sql}") for sql in _CODE.split(";\nCREATE")[1:]]
+    results = java.perform([*code, *called, ("run", "SELECT name FROM part ORDER BY id")])
+    assert results[: len(code)] == [[["count", "0"]]] + [[["count", "3"]]] + [[["count", "0"]]] * 5
+    assert results[len(code) : -1] == list(called.values())
+    assert [line[2] for line in results[-1]] == ["bolt", "nut", "cog", "pin", "rod", "cap"]
