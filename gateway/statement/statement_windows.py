@@ -1,7 +1,7 @@
 """Decides which statements of a block with deferred changes run in a window
 (gateway/transaction/transactional_ddl.py).
 
-Queries run in a window, and statements whose effects are known to outlive it. A statement that names none of the
+`gateway/statement/window_rules.py` has the table of statements that run in a window. A statement that names none of the
 changed tables runs beside it. All others settle the deferred changes first.
 """
 
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 from catalog.datatypes import BOOL, INT2, INT4, INT8, TEXT, UNKNOWN
 from gateway.session.constraint_modes import stands_beside
 from gateway.statement.passthrough_command import prepares
-from planner.plans.computable import LOCKS_AND_NOTICES, acting_functions
-from planner.plans.locking_plan import first_strength
-from planner.plans.routes import Route, command, is_utility
+from gateway.statement.window_rules import only_reads, runs_in_window
+from planner.plans.computable import LOCKS_AND_NOTICES
+from planner.plans.routes import Route, is_utility
 from planner.syntax.changed_settings import changed_settings, configured_settings
 from planner.syntax.statements import Statement, constraint_modes, needs_no_analysis
 from planner.syntax.transaction_commands import transaction_command
-from planner.tree.nodes import Node, constants, name_of, walk
+from planner.tree.nodes import constants, name_of, walk
 from planner.tree.references import functions, relations
 from planner.tree.sequence_usage import takes_numbers
 
@@ -37,24 +37,9 @@ _BESIDE: Final = frozenset({
 })  # fmt: skip
 # These change schemas without an analysis; they can be deferred too.
 _CHANGING: Final = frozenset({"comment", "grant", "revoke"})
-# PostgreSQL's volatile functions without an effect on the transaction.
-_TRACELESS: Final = frozenset(
-    {
-        "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval", "pg_cancel_backend", "pg_sleep",
-        "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend", "random", "setseed", "setval", "timeofday", "uuidv4",
-        "uuidv7",
-    }
-)  # fmt: skip
 # Constants whose text may become a name in the catalog, and the types that cannot.
 _TYPED: Final = {"CONST": "consttype", "PARAM": "paramtype", "COERCEVIAIO": "resulttype"}
 _PLAIN_TYPES: Final = frozenset({BOOL, INT2, INT4, INT8, TEXT, UNKNOWN})
-# Routes that EXPLAIN explains, and schema changes that use them.
-_EXPLAINED: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.EXECUTE})
-# Routes of queries from which a table can be made.
-_OF_ROWS: Final = frozenset({Route.SELECT, Route.RELAY, Route.EXECUTE})
-_CHANGES: Final = frozenset(
-    {Route.ALTER, Route.ALTER_SEQUENCE, Route.ALTER_TYPE, Route.SCHEMA_ONLY, Route.CREATE_TABLE, Route.RELAY}
-)
 
 
 def is_beside(statement: Statement) -> bool:
@@ -173,7 +158,7 @@ def acts_alone(routed: Routed, builtins: Builtins) -> bool:
     query = routed.query
     if routed.route is not Route.RELAY or query is None or relations(query):
         return False
-    if not _only_reads(query, builtins, LOCKS_AND_NOTICES):
+    if not only_reads(query, builtins, LOCKS_AND_NOTICES):
         return False
     for node in chain(walk(query), constants(query)):
         if (field := _TYPED.get(node.type)) is not None and int(node.fields[field]) not in _PLAIN_TYPES:
@@ -200,85 +185,9 @@ def _takes_numbers(routed: Routed, builtins: Builtins) -> bool:
     return takes_numbers(routed.query, builtins)
 
 
-def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
-    """Whether the statement's effects outlive the window that it runs in."""
-    query = routed.query
-    match routed.route:
-        case (
-            Route.ALTER
-            | Route.ALTER_SEQUENCE
-            | Route.ALTER_TYPE
-            | Route.SCHEMA_ONLY
-            | Route.CREATE_TABLE
-            | Route.INSERT
-            | Route.MERGE
-            | Route.UPDATE
-            | Route.DELETE
-            | Route.TRUNCATE
-            | Route.MATERIALIZED
-            | Route.REFRESH
-            | Route.LOCK
-            | Route.MADE
-        ):
-            return True
-        case Route.SELECT:
-            return not acting_functions(query, builtins)
-        case Route.WITH_CHANGES:
-            return _changes_in_window(routed, builtins)
-        case Route.EXECUTE:
-            arguments = () if query is None else walk(query.utilityStmt.params or ())
-            inner = routed.inner_routed
-            plain = all(node.type == "A_CONST" for node in arguments)
-            return plain and inner is not None and runs_in_window(inner, builtins)
-        case Route.EXPLAIN:
-            inner = routed.inner_routed
-            if inner is None or inner.route in _CHANGES:
-                return inner is not None
-            carried_out = routed.options.keys() & {"analyze", "analyse"}
-            return inner.route in _EXPLAINED and (not carried_out or runs_in_window(inner, builtins))
-        case Route.DECLARE:
-            inner = routed.inner_routed
-            return inner is not None and not acting_functions(inner.query, builtins)
-        case Route.FETCH:
-            return routed.cursor is not None
-        case Route.TABLE_AS | Route.TEMPORARY:
-            return _made_in_window(routed, builtins)
-        case Route.COPY:
-            return routed.inner_routed is None or runs_in_window(routed.inner_routed, builtins)
-        case Route.RELAY:
-            return query is not None and _only_reads(query, builtins)
-        case _:
-            return False
-
-
-def _made_in_window(routed: Routed, builtins: Builtins) -> bool:
-    """Whether a table is made of rows that a window can read: a temporary table of lake rows, without row locks."""
-    inner = routed.inner_routed
-    if inner is None or inner.route not in _OF_ROWS or not runs_in_window(inner, builtins):
-        return False
-    read = inner.inner_routed if inner.route is Route.EXECUTE else inner
-    assert read is not None
-    return routed.route is Route.TABLE_AS or (read.route is Route.SELECT and first_strength(read.query) is None)
-
-
-def _changes_in_window(routed: Routed, builtins: Builtins) -> bool:
-    """Whether a statement that is executed in parts uses lake tables only."""
-    return relations(routed.query) == set(routed.lake) and not acting_functions(routed.query, builtins)
-
-
 def _configured(routed: Routed, builtins: Builtins) -> frozenset[str] | None:
     """The settings that a query changes, if it does nothing else."""
     query = routed.query
-    if routed.route is not Route.RELAY or query is None or not _only_reads(query, builtins, frozenset({"set_config"})):
+    if routed.route is not Route.RELAY or query is None or not only_reads(query, builtins, frozenset({"set_config"})):
         return None
     return configured_settings(query, builtins)
-
-
-def _only_reads(query: Node, builtins: Builtins, besides: frozenset[str] = frozenset()) -> bool:
-    if is_utility(query) or command(query) is not Route.SELECT or query.hasModifyingCTE or query.rowMarks:
-        return False
-    for oid in functions(query):
-        known = builtins.functions.get(oid)
-        if known is None or (known.volatility == "v" and known.name not in _TRACELESS | besides):
-            return False
-    return True
