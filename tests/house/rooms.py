@@ -50,17 +50,22 @@ def _first(docstring: str) -> str:
     return docstring.partition("\n\n")[0].replace("\n", " ")
 
 
+def between(document: Path, begin: str, end: str) -> str:
+    """What a document has between two marks."""
+    return document.read_text().partition(begin)[2].partition(end)[0].strip()
+
+
+def write_between(document: Path, begin: str, end: str, text: str) -> None:
+    """Write text between two marks of a document."""
+    before, _, rest = document.read_text().partition(begin)
+    after = rest.partition(end)[2]
+    document.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+
+
 def printed() -> str:
-    """What the document has between its marks."""
-    return DOCUMENT.read_text().partition(_BEGIN)[2].partition(_END)[0].strip()
-
-
-def main() -> None:
-    """Write the table into the document."""
-    before, _, rest = DOCUMENT.read_text().partition(_BEGIN)
-    after = rest.partition(_END)[2]
-    DOCUMENT.write_text(f"{before}{_BEGIN}\n{table()}\n{_END}{after}")
+    """The table as it stands in the document."""
+    return between(DOCUMENT, _BEGIN, _END)
 
 
 if __name__ == "__main__":
-    main()
+    write_between(DOCUMENT, _BEGIN, _END, table())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.statement.window_rules import WINDOW_RULES
-from tests.house.rooms import ROOT
+from tests.house.rooms import ROOT, between, write_between
 
 DOCUMENT: Final = ROOT / "docs" / "schema-changes.md"
 _BEGIN, _END = "<!-- windows: printed from gateway/statement/window_rules.py -->", "<!-- end of windows -->"
@@ -21,16 +21,9 @@ def table() -> str:
 
 
 def printed() -> str:
-    """What the document has between its marks."""
-    return DOCUMENT.read_text().partition(_BEGIN)[2].partition(_END)[0].strip()
-
-
-def main() -> None:
-    """Write the table into the document."""
-    before, _, rest = DOCUMENT.read_text().partition(_BEGIN)
-    after = rest.partition(_END)[2]
-    DOCUMENT.write_text(f"{before}{_BEGIN}\n{table()}\n{_END}{after}")
+    """The table as it stands in the document."""
+    return between(DOCUMENT, _BEGIN, _END)
 
 
 if __name__ == "__main__":
-    main()
+    write_between(DOCUMENT, _BEGIN, _END, table())
