@@ -43,6 +43,7 @@ from planner.spark.builders import (
     is_not_null,
     is_simple,
     let,
+    not_,
     or_,
     raise_error,
     raise_error_about,
@@ -89,12 +90,10 @@ def to_text(value: Value, session: SessionValues) -> Expression:
     kind = value.type_oid
     if kind in (TEXT, VARCHAR, UUID, BPCHAR, 705) or is_enumeration(kind):
         return value.sql
-    if kind in INTEGERS:
-        return cast(value.sql, "STRING")
-    if kind == NUMERIC:
-        return numerics.as_text(value)
+    if kind in INTEGERS or kind == NUMERIC:
+        return cast(value.sql, "STRING") if kind in INTEGERS else numerics.as_text(value)
     if kind == BOOL:
-        return case((value.sql, string("t")), (call("not", value.sql), string("f")))
+        return case((value.sql, string("t")), (not_(value.sql), string("f")))
     if kind in (DATE, TIMESTAMP, TIMESTAMPTZ) and not session.date_style.startswith("ISO"):
         raise unsupported(f"DateStyle {session.date_style}")
     if kind == DATE:

@@ -25,6 +25,7 @@ from planner.spark.builders import (
     cast,
     integer,
     is_not_null,
+    not_,
     or_,
     raise_error_about,
     raw,
@@ -102,7 +103,7 @@ def _moment(parts: Mapping[str, Expression], text: Expression, result_type: int)
                     cast(parts.get("SS", zero), "DECIMAL(18,6)"))  # fmt: skip
         known = cast(binary("+", cast(known, "TIMESTAMP_NTZ"), time), "TIMESTAMP_LTZ")
     # One after the other: make_date fails if the month is invalid.
-    wrong = [(call("not", and_(*checks)), error)] if checks else []
+    wrong = [(not_(and_(*checks)), error)] if checks else []
     return case(*wrong, (binary(">", day, last), error), default=known)
 
 

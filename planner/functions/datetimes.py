@@ -29,6 +29,7 @@ from planner.spark.builders import (
     is_simple,
     let,
     negative,
+    not_,
     or_,
     raise_error,
     raw,
@@ -413,8 +414,8 @@ def _make_date(given: Call) -> Value:
     text = call("format_string", string("SLUICE:22008:date field value out of range: %d-%02d-%02d"), year, month, day)
     refusal = raise_error("0A000", "make_date outside years 1 to 9999 is not supported on lake tables")
     body = case(
-        (call("not", known), raw("NULL")),
-        (call("not", within), refusal),
+        (not_(known), raw("NULL")),
+        (not_(within), refusal),
         (valid, call("make_date", year, month, day)),
         default=call("raise_error", text),
     )
@@ -422,8 +423,7 @@ def _make_date(given: Call) -> Value:
 
 
 def _is_finite(given: Call) -> Value:
-    (value,) = given.arguments
-    return given.result(call("not", is_infinite(value)))
+    return given.result(not_(is_infinite(given.arguments[0])))
 
 
 def _to_zoned(given: Call) -> Value:

@@ -64,7 +64,8 @@ def boolean(value: bool) -> exp.Boolean:
 
 
 def call(name: str, *arguments: Expression) -> exp.Anonymous:
-    """Return a call of a Spark function by its name."""
+    """Return a call of a Spark function by its name, which binds tighter than any operator."""
+    assert name != "not", "NOT binds looser than a comparison"
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 

@@ -31,6 +31,7 @@ from planner.spark.builders import (
     is_simple,
     let,
     negative,
+    not_,
     or_,
     raise_error,
     raise_error_about,
@@ -275,7 +276,7 @@ def from_float(sql: Expression, digits: int) -> Value:
             and_(binary("<", size, raw("1E17D")), binary(">=", size, raw(f"1E-{_FLOAT_SCALE - digits}D"))),
         )
         value = case(
-            (and_(within, call("not", tie)), plain),
+            (and_(within, not_(tie)), plain),
             (is_not_null(number), raise_error_about("0A000", "the numeric of the floating-point number ", number,
                                                     " is not supported on lake tables")),
         )  # fmt: skip

@@ -16,6 +16,8 @@ SELECT '${hello}', '${env:PATH}' || t, E'\\\\${system:java.version}' FROM texts
 SELECT 1, 'a', NULL, true, 1.50, -2147483648, 9223372036854775807
 SELECT
 SELECT * FROM integers ORDER BY id
+SELECT id FROM dates WHERE isfinite(d) >= (id > 2) ORDER BY id
+SELECT id, isfinite(ts) < (id > 2), isfinite(tz) = isfinite(d), NOT isfinite(d) <= true FROM dates ORDER BY id
 SELECT id AS "a b", id AS "a b" FROM integers ORDER BY 1
 SELECT i.id, d.n FROM integers i JOIN decimals d ON d.id = i.id ORDER BY 1
 SELECT i.id, d.n FROM integers i LEFT JOIN decimals d ON d.id = i.id AND d.n > 1 ORDER BY 1
