@@ -151,13 +151,19 @@ async def procedure(session: SessionContext, oid: int, began: str) -> Procedure:
         )
         for n, type_ in enumerate(types)
     )
-    code = await _code(session, (signature, name), source, began, parameters) if ends == "t" else None
+    given = [f"{quoted(name)}.{quoted(each.name)}" for each in parameters]
+    code = await _code(session, (signature, name), source, began, given) if ends == "t" else None
     return Procedure(parameters, code)
 
 
-async def code_block(session: SessionContext, text: str, began: str, signature: str = _BLOCK) -> Code | None:
+async def code_block(session: SessionContext, text: str, began: str) -> Code | None:
     """The code of DO, whose body is `text`; None if PostgreSQL has to carry it out in one piece."""
-    return await _code(session, (signature, _BLOCK), text, began)
+    return await _code(session, (_BLOCK, _BLOCK), text, began)
+
+
+async def statement_code(session: SessionContext, sql: str, began: str, given: Sequence[str]) -> Code | None:
+    """The client's own statement as code without a signature; `given` are the values of its parameters."""
+    return await _code(session, ("", _BLOCK), f"BEGIN {sql}\n; END", began, given)
 
 
 async def block_text(session: SessionContext, sql: str) -> str | None:
@@ -196,22 +202,20 @@ async def _code(
     names: tuple[str, str],
     source: str,
     began: str,
-    parameters: tuple[Parameter, ...] = (),
+    given: Sequence[str] = (),
 ) -> Code | None:
-    """`names` are the code's signature and label."""
+    """`names` are the code's signature and label, `given` stands for `$n`."""
     if len(source) > _SIZE_MAX:
         raise unsupported(f"COMMIT or ROLLBACK in code of more than {_SIZE_MAX} characters")
     standard = _standard(session)
-    signature, label = names
-    listed = [f"{quoted(label)}.{quoted(each.name)}" for each in parameters]
-    text = await offloaded(session, len(source), _replaced, source, listed, began, standard)
+    text = await offloaded(session, len(source), _replaced, source, given, began, standard)
     try:
         body = await offloaded(session, len(text), read_body, text, standard_strings=standard)
     except UnreadableError:
         return None
     procedures = await _ending(session, called(body))
     opened = await offloaded(session, len(text), Opened, body, procedures)
-    return Code(signature, label, body, opened)
+    return Code(*names, body, opened)
 
 
 async def _ending(session: SessionContext, names: Iterable[str]) -> set[str]:
@@ -224,15 +228,15 @@ async def _ending(session: SessionContext, names: Iterable[str]) -> set[str]:
     return {str(name or b"", "utf-8") for (name,) in found.rows}
 
 
-def _replaced(source: str, parameters: Sequence[str], began: str, standard: bool) -> str:
-    """The text with names in place of `$n`, and with `began` in place of `statement_timestamp()`."""
-    if not (parameters and "$" in source) and _STARTED not in source.lower():
+def _replaced(source: str, given: Sequence[str], began: str, standard: bool) -> str:
+    """The text with what is `given` in place of `$n`, and with `began` in place of `statement_timestamp()`."""
+    if not (given and "$" in source) and _STARTED not in source.lower():
         return source
     found = list(tokens(source, standard_strings=standard))
     parts, place = list[str](), 0
     for number, token in enumerate(found):
-        if token.kind is TokenKind.PARAMETER and 0 < int(token.text[1:]) <= len(parameters):
-            start, end, new = token.start, token.end, parameters[int(token.text[1:]) - 1]
+        if token.kind is TokenKind.PARAMETER and 0 < int(token.text[1:]) <= len(given):
+            start, end, new = token.start, token.end, given[int(token.text[1:]) - 1]
         elif token.text == _STARTED and [each.text for each in found[number + 1 : number + 3]] == ["(", ")"]:
             qualified = [each.text for each in found[max(0, number - 2) : number]] == ["pg_catalog", "."]
             start, end, new = found[number - 2 * qualified].start, found[number + 2].end, began

@@ -108,21 +108,18 @@ class Frame:
         return await self._steps.part(statements, handles=self._handling > 0)
 
     async def _opened(self, statement: Statement, waiting: Sequence[Statement]) -> Leaving | None:
-        match statement:
-            case Choice():
-                return await self._choice(statement, waiting)
-            case Loop(kind=Iteration.ENDLESS):
-                left = await self._execute(waiting)
-                return left or await self._endless(statement)
-            case Loop(kind=Iteration.WHILE):
-                left = await self._execute(waiting)
-                return left or await self._while(statement)
+        if isinstance(statement, Choice):
+            return await self._choice(statement, waiting)
         left = await self._execute(waiting)
         if left is not None:
             return left
         match statement:
             case Block():
                 return await self._block(statement)
+            case Loop(kind=Iteration.ENDLESS):
+                return await self._endless(statement)
+            case Loop(kind=Iteration.WHILE):
+                return await self._while(statement)
             case Loop():
                 return await self._for(statement)
             case Ending():

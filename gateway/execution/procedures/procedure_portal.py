@@ -17,16 +17,12 @@ from gateway.execution.procedures import called_code
 from gateway.execution.procedures.frame import Frame
 from gateway.execution.procedures.step_execution import Steps, called_procedure
 from gateway.execution.shadow.function_guard import relay_rows
-from gateway.session.offload import offloaded
 from gateway.transaction.enlistment import SchemaChangedError
 from gateway.wire.messages import frontend
 from planner.plpgsql.nodes import Calling
 from planner.plpgsql.step import Scope, literal, text_of
-from planner.syntax.lexer import Kind, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from planner.plpgsql.nodes import Body
     from planner.plpgsql.step import Value
 
@@ -78,8 +74,8 @@ class ProcedurePortal(GuardedPortal):
         called = await called_code.procedure(session, called_procedure(query), steps.began)
         if called.code is None or not called.code.ends:
             return None
-        sql = f"BEGIN {await self._with_parameters(steps)}\n; END"
-        outside = await called_code.code_block(session, sql, steps.began, signature="")
+        given = await self._given(steps)
+        outside = await called_code.statement_code(session, self.analysis.sql, steps.began, given)
         if outside is None or not isinstance(calling := outside.body.block.body[0], Calling):
             return None
         frame = Frame(steps, outside, Scope(OWN, []))
@@ -101,14 +97,10 @@ class ProcedurePortal(GuardedPortal):
                 error.fields["P"] = str(max(1, int(position) + shift))
             raise
 
-    async def _with_parameters(self, steps: Steps) -> str:
-        """The text of CALL with values in place of its parameters."""
-        sql, values = self.analysis.sql, self.binding.canonical
-        if not values:
-            return sql
-        types = await steps.types(each.type_oid for each in values)
-        given = [f"{literal(value.text)}::{types[value.type_oid]}" for value in values]
-        return await offloaded(self.session, len(sql), _replaced, sql, given)
+    async def _given(self, steps: Steps) -> list[str]:
+        """The values of the statement's parameters, as SQL takes them."""
+        types = await steps.types(each.type_oid for each in self.binding.canonical)
+        return [f"{literal(each.text)}::{types[each.type_oid]}" for each in self.binding.canonical]
 
     async def _in_steps(self, frame: Frame) -> None:
         try:
@@ -140,13 +132,3 @@ class ProcedurePortal(GuardedPortal):
         closes = frontend.Close(b"P", OWN), frontend.Close(b"S", OWN)
         session.backend.send_in_utf8([each.encode() for each in (*closes, *messages, *closes)], frontend.Sync())
         await relay_rows(session)
-
-
-def _replaced(sql: str, values: Sequence[str]) -> str:
-    """The text with values in place of `$n`."""
-    parts, place = list[str](), 0
-    for token in tokens(sql):
-        if token.kind is Kind.PARAMETER:
-            parts += [sql[place : token.start], values[int(token.text[1:]) - 1]]
-            place = token.end
-    return "".join(parts) + sql[place:]
