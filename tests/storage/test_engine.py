@@ -214,7 +214,17 @@ def _nested(times: int) -> str:
     return f"SELECT {'transform(array(' * times}id{'), v -> v + 1)[0]' * times} FROM range(2)"
 
 
-_NESTED = _nested(160)
+@pytest.fixture(scope="module")
+def nested(engine: SparkEngine) -> str:
+    """Spark analyses it for two seconds or more on this machine, when it has analysed others."""
+    times = 100
+    while True:
+        for _ in range(2):
+            began = time.monotonic()
+            asyncio.run(engine.explain(query(_nested(times)), "nested"))
+        if time.monotonic() - began > 2:
+            return _nested(times)
+        times += 40
 
 
 def _stopped(engine: SparkEngine) -> int:
@@ -227,13 +237,15 @@ async def _until_stopped_end(engine: SparkEngine) -> None:
 
 
 @pytest.mark.parametrize("asked", ["rows", "plan"])
-async def test_a_cancel_is_answered_while_spark_analyses(engine: SparkEngine, reader: Reader, asked: str) -> None:
+async def test_a_cancel_is_answered_while_spark_analyses(
+    engine: SparkEngine, reader: Reader, nested: str, asked: str
+) -> None:
     """And what the session asks next waits, where others do not."""
     tag = "role/session"
     task = asyncio.ensure_future(
-        reader.table(_NESTED, tag=tag) if asked == "rows" else engine.explain(query(_NESTED), tag)
+        reader.table(nested, tag=tag) if asked == "rows" else engine.explain(query(nested), tag)
     )
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(0.1)
     began = time.monotonic()
     engine.cancel(tag)
     with pytest.raises(SluiceError, match="canceling statement due to user request"):
@@ -261,9 +273,11 @@ async def test_a_role_has_few_stopped_statements(engine: SparkEngine, reader: Re
     await _until_stopped_end(engine)
 
 
-async def test_a_statement_that_waits_for_a_stopped_one_is_cancelled(engine: SparkEngine, reader: Reader) -> None:
-    first = asyncio.create_task(reader.table(_NESTED, tag="role/session"))
-    await asyncio.sleep(0.5)
+async def test_a_statement_that_waits_for_a_stopped_one_is_cancelled(
+    engine: SparkEngine, reader: Reader, nested: str
+) -> None:
+    first = asyncio.create_task(reader.table(nested, tag="role/session"))
+    await asyncio.sleep(0.1)
     engine.cancel("role/session")
     with pytest.raises(SluiceError, match="canceling statement"):
         await first
