@@ -47,6 +47,7 @@ _FILES: Final = (
     "obligations.sql",
     "versions.sql",
     "enlistment.sql",
+    "commit_locks.sql",
     "schema_changes.sql",
     "indexes.sql",
     "explain.sql",

@@ -303,13 +303,8 @@ BEGIN
                    UNION SELECT k.relid, false, false FROM pg_sluice.relation k
                          WHERE k.table_id IN (SELECT key::bigint FROM jsonb_each(enlisted))) u (relid, changed, looked)
              GROUP BY u.relid ORDER BY u.relid LOOP
-        IF r.changed THEN
-            PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR UPDATE;
-        ELSIF r.looked THEN
-            PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR SHARE;
-        ELSE
-            PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR KEY SHARE;
-        END IF;
+        PERFORM pg_sluice.lock_for_commit(
+            r.relid, CASE WHEN r.changed THEN 'UPDATE' WHEN r.looked THEN 'SHARE' ELSE 'KEY SHARE' END);
     END LOOP;
     RETURN pg_sluice.steps_since(enlisted);
 END $$;

@@ -178,11 +178,7 @@ BEGIN
              FROM (SELECT s.relid, true FROM pg_sluice.staged s UNION SELECT d.relid, true FROM pg_sluice.dirty d
                    UNION SELECT k.key::oid, false FROM jsonb_each(checked) k) AS c (relid, changes)
              GROUP BY c.relid ORDER BY c.relid LOOP
-        IF r.changes THEN
-            PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR UPDATE;
-        ELSE
-            PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR SHARE;
-        END IF;
+        PERFORM pg_sluice.lock_for_commit(r.relid, CASE WHEN r.changes THEN 'UPDATE' ELSE 'SHARE' END);
     END LOOP;
     RETURN (SELECT coalesce(jsonb_agg(k.relid::bigint), '[]')
             FROM pg_sluice.relation k JOIN jsonb_each_text(checked) c ON c.key::oid = k.relid

@@ -152,14 +152,6 @@ BEGIN
     RETURN found;
 END $$;
 
-CREATE FUNCTION pg_sluice.lock_changed() RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM FROM pg_sluice.relation
-        WHERE relid IN (SELECT s.relid FROM pg_sluice.staged s UNION SELECT d.relid FROM pg_sluice.dirty d)
-        ORDER BY relid FOR UPDATE;
-END $$;
-
 -- The rows of a shadow that a statement gives other values, and their new places: recorded by a trigger that lives in
 -- the savepoint around it, and is undone with it. Only that transaction sees them.
 CREATE UNLOGGED TABLE pg_sluice.shadow_update (before tid NOT NULL, after tid NOT NULL);
