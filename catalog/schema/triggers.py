@@ -39,6 +39,8 @@ class FiredTriggers:
         self.needed: LRUCache[tuple[str, frozenset[int]], set[int]] = LRUCache(_NEEDED_MAX)
         # By a role and its statement with functions, the tables that it has used.
         self.used: LRUCache[tuple[str, str], frozenset[int]] = LRUCache(_USED_MAX)
+        # By a role and a large table: statements within functions look rows up by keys there.
+        self.sought: LRUCache[tuple[str, int], bool] = LRUCache(_USED_MAX)
 
     async def at(self, step: int) -> Mapping[int, Event]:
         """Return the events by the OIDs of tables, as of that step of the log or a later one."""
@@ -49,6 +51,7 @@ class FiredTriggers:
                 self._step, self._fired = row["step"], fired_from_json(row["fired"])
                 self.needed.clear()
                 self.used.clear()
+                self.sought.clear()
         return self._fired
 
 

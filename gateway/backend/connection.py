@@ -25,10 +25,10 @@ from gateway.backend.cancel_request import send_cancel_request
 from gateway.backend.dsn import Address
 from gateway.backend.encoded_statement import CLOSES_AFTER, CLOSES_BEFORE, closing, encoded, encoded_parts, is_large
 from gateway.backend.error_context import without_own_context
+from gateway.backend.messages_aside import MessagesAside
 from gateway.backend.own_message import Told
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
-from gateway.backend.schema_notice import schema_change
 from gateway.client.encoding import converts
 from gateway.client.loop_turns import LoopTurns
 from gateway.client.message_thread import aside
@@ -141,9 +141,7 @@ class Backend:
         self.check: Callable[[], None] = lambda: None
         # The client's statement, which pg_stat_activity shows while the gateway works for it.
         self.activity = Activity()
-        # The latest schema update published here that other gateways must know (write_update in
-        # catalog/sql/synchronisation.sql).
-        self.changed_schema: int | None = None
+        self.aside = MessagesAside()
         # Lasting statements that were executed since the list was emptied; None if they are not recorded.
         self.repeated: list[Statement] | None = None
         # An error may have left a statement or portal under the gateway's own names.
@@ -309,13 +307,7 @@ class Backend:
         PostgreSQL's last message before it ends the connection is raised as an error.
         """
         item = self._plain() or await self._item()
-        while isinstance(item, Frame) and item.type == ErrorResponse.type:
-            self._names_linger = True
-            if not self._is_last_word(item):
-                break
-            item = await self._item()
-        while isinstance(item, Frame) and (number := schema_change(item)) is not None:
-            self.changed_schema = number
+        while isinstance(item, Frame) and self._keeps(item):
             item = await self._item()
         if isinstance(item, Frame):
             if item.type == ReadyForQuery.type:
@@ -324,6 +316,13 @@ class Backend:
                 status = ParameterStatus.decode(item.body, strict=False)
                 self.parameters[status.name] = status.value
         return item
+
+    def _keeps(self, frame: Frame) -> bool:
+        """Whether the message is not for the client."""
+        if frame.type == ErrorResponse.type:
+            self._names_linger = True
+            return self._is_last_word(frame)
+        return self.aside.takes(frame)
 
     async def _item(self) -> Item:
         await self._turns.give_way()

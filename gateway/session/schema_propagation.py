@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 async def spread(session: SessionContext) -> None:
     """Before the client gets the answer to a schema change: wait until all gateways know it."""
-    version = session.backend.changed_schema
+    version = session.backend.aside.changed_schema
     if version is None or session.backend.status != b"I":
         return
-    session.backend.changed_schema = None
+    session.backend.aside.changed_schema = None
     if not await session.gateway.gateways.settled(version):
         fields = {"S": "WARNING", "V": "WARNING", "C": "01000"}
         said = "the change of the schema is committed, but other gateways may not know of it yet"

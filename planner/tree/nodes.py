@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 # A token ends at a blank or a bracket that is not escaped (read.c, pg_strtok).
 _TOKEN: Final = re.compile(
     r"(\d+) \[ (?=[-\d\]#])"  # 1: a datum begins
-    r"|:(?:base\.)?([A-Za-z_]\w*)(?= )"  # 2: a field's name, perhaps of the node that this one begins with
+    r"|:(?:[a-z]+\.)*([A-Za-z_]\w*)(?= )"  # 2: a field's name, perhaps of the node that this one begins with
     r"|(-?\d+)(?=[ \n)}]|$)"  # 3: a whole number
     r"|\{([A-Z][A-Z_0-9]*)"  # 4: a node begins
     r"|([(){}])"  # 5: brackets

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.connection import BackendLostError, Result
-from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
 from gateway.execution.changes.row_changes import Changing, commit_with
 from gateway.execution.constraints.constraint_validation import meet, obligations
 from gateway.execution.functions.filled_shadows import FilledShadows, too_large
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
+from gateway.execution.functions.opened_cursors import CURSORS, opened
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
 from gateway.execution.functions.trigger_lookup import changed_relations, fired_triggers
 from gateway.execution.locks.row_locks import Waiting
@@ -49,7 +49,6 @@ from gateway.execution.shadow.function_guard import (
     written,
 )
 from gateway.session.constraint_modes import KEEP_OWN
-from gateway.session.cursors import CREATED
 from gateway.session.offload import offloaded
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.response_spool import ResponseSpool
@@ -84,11 +83,6 @@ _COPIED_ROWS_MAX: Final = 20_000
 _RELATED_ROWS_MAX: Final = 2_000
 # What longer statements use is not kept in mind.
 _KEPT_TEXT_MAX: Final = 10_000
-CURSORS: Final = Statement(
-    f"SELECT name, {CREATED}, is_holdable FROM pg_catalog.pg_cursors"
-    " WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0"
-    f" AND NOT pg_catalog.starts_with(name, '{OWN}') ORDER BY name"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +154,7 @@ class GuardedPortal(StatementPortal):
             await self.ask_limit()
             wanted = touched | await tables_named(self.session, self.words)
             await self.hear(shadows, wanted)
-            tag = await self.over_rows(shadows, wanted, shadows.emptied)
+            tag = await self.over_rows(shadows, wanted, shadows.emptied | await shadows.seek(touched))
         self._give_tag(tag)
 
     def _note_used(self) -> None:
@@ -252,7 +246,7 @@ class GuardedPortal(StatementPortal):
         if not cursors.rows:
             session.cursors.filled.clear()
         error: SluiceError | None = None
-        tag, opened = "", list[tuple[bytes | None, ...]]()
+        tag, left_open = "", list[tuple[bytes | None, ...]]()
         at_once = self.tells_at_once and await may_tell_at_once(session, self.words)
         if at_once:  # the notices show its progress
             await self._give(answers)
@@ -268,9 +262,9 @@ class GuardedPortal(StatementPortal):
             _, *after = await backend.run(GUARDED.again, *questions)
         else:
             *after, now_open = await backend.run(*questions, CURSORS)
-            opened = _opened(cursors, now_open)
+            left_open = opened(cursors, now_open)
         again = not at_once and not cursors.rows and _is_of_guard(error)
-        if [each.rows for each in after] == [use.scanned.rows, use.wrote.rows] and not opened and not again:
+        if [each.rows for each in after] == [use.scanned.rows, use.wrote.rows] and not left_open and not again:
             if error is not None:
                 await self._give(answers)
                 raise error
@@ -340,15 +334,17 @@ class GuardedPortal(StatementPortal):
             self.looked_at |= unfetched
             left_out -= unfetched
             if self._strict:  # with everything copied, so that PostgreSQL raises the error at its place
-                if not is_small([shadows.versions[oid] for oid in shadows.by_keys]):
+                if not is_small([shadows.versions[oid] for oid in shadows.by_keys.keys() - shadows.sought.tables]):
                     raise self._missed or too_large()
                 left_out &= shadows.emptied
-                shadows.by_keys.clear()
+                shadows.forget_keys()
                 unchecked = False
             added = shadows.only_added(unseen)
-            self.looked_at |= unseen - added
+            sought = await shadows.seek(unseen - added)
+            self.looked_at |= unseen - added - sought
             left_out -= unseen
             left_out |= unseen & (added if unchecked else shadows.emptied)
+            left_out = (left_out | sought) - shadows.by_keys.keys()
             wanted |= unseen
             await self.hear(shadows, wanted)
         raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
@@ -357,13 +353,13 @@ class GuardedPortal(StatementPortal):
         """Note the cursors that the statement has left open. They read their tables only when they are fetched from: so
         return the tables that must be copied for them."""
         [now_open] = await self.session.backend.run(CURSORS)
-        opened = _opened(Result(), now_open)
-        if not opened:
+        left_open = opened(Result(), now_open)
+        if not left_open:
             return set()
         if lacking := shadows.lacking:
-            shadows.by_keys.clear()
+            shadows.forget_keys()
             return lacking
-        for name, created, _ in opened:
+        for name, created, _ in left_open:
             self.session.cursors.filled[name, created] = frozenset(wanted)
         return set()
 
@@ -387,11 +383,15 @@ class GuardedPortal(StatementPortal):
         unchecked: bool,
     ) -> tuple[set[int], str | None]:
         """The unfilled tables that it has used, and its tag; None if it must be executed again."""
-        backend = self.session.backend
         try:
             await shadows.fill(wanted, unread, unchecked=unchecked)
         except SluiceError as error:
             raise error if self._missed is None or not is_undecided(error) else self._missed from error
+        with shadows.sought:
+            return await self._looked(shadows, answers)
+
+    async def _looked(self, shadows: FilledShadows, answers: ResponseSpool) -> tuple[set[int], str | None]:
+        backend = self.session.backend
         try:
             tag = await self.perform(answers)
         except BackendLostError:
@@ -463,7 +463,8 @@ class GuardedPortal(StatementPortal):
                 ):
                     return False
             except MissedError as missed:
-                self._missed, self._strict = missed.error, True
+                if not shadows.widen(missed.error, taken):
+                    self._missed, self._strict = missed.error, True
                 return False
             await shadows.keep()
             await meet(session, wanted)
@@ -490,11 +491,3 @@ def _is_of_guard(error: SluiceError | None) -> bool:
     """
     pending = "it has pending trigger events"
     return error is not None and error.sqlstate == SqlState.OBJECT_IN_USE and error.message.endswith(pending)
-
-
-def _opened(before: Result, now: Result) -> list[tuple[bytes | None, ...]]:
-    """The cursors that a statement has left open. 0A000 for one that would read the rest of its rows at COMMIT."""
-    opened = [row for row in now.rows if row not in set(before.rows)]
-    if any(is_holdable == b"t" for *_, is_holdable in opened):
-        raise unsupported("a cursor WITH HOLD from within a function")
-    return opened

@@ -8,14 +8,12 @@ rows, and the shadows are empty again. Other effects of the statement last.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
 from gateway.backend import catalog_calls
@@ -23,16 +21,16 @@ from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
-from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
-from gateway.backend.own_text import escaped
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
+from gateway.execution.functions import effects_beside
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
+from gateway.execution.functions.sought_keys import SoughtKeys
+from gateway.execution.functions.taken_rows import Taken, missing_key
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
-from gateway.execution.reading.function_tables import QUALIFIED, name_arrays
-from gateway.execution.reading.function_text import TEXT
+from gateway.execution.reading.function_tables import name_arrays
 from gateway.execution.reading.handed_rows import rows_by_keys
 from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
 from gateway.execution.shadow.loaded_rows import Loaded
@@ -62,6 +60,7 @@ _MAY_COPY: Final = (
 _SETTINGS: Final = Statement(
     "SELECT pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
     " pg_sluice.backend_setting('max_parallel_workers_per_gather'),"
+    " pg_sluice.backend_setting('client_min_messages'), pg_sluice.backend_setting('plan_cache_mode'),"
     f" pg_catalog.pg_size_bytes({LIMIT}), pg_sluice.schema_mark(),"
     " coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) ''"
 )
@@ -75,55 +74,6 @@ _DROPPING: Final = frozenset({"drop", "execute"})
 _EXISTING: Final = (
     "SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])"
 )
-# Countable effects other than rows of these shadows: rows of any other table, PostgreSQL's catalogs included,
-# advisory locks, cursors. The client's portal without a name lasts until its next one.
-_BESIDE: Final = """
-SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
-        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
-        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
-    FROM pg_catalog.pg_class
-    WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) ALL ($1::pg_catalog.oid[])
-        AND relnamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace),
-    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks
-     WHERE locktype OPERATOR(pg_catalog.=) 'advisory' AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()),
-    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursors
-     WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0 AND NOT pg_catalog.starts_with(name, $2))
-"""
-# Effects that are not counted, as they are written in the statement or in functions called implicitly, as by
-# triggers: settings, notifications, prepared statements, table locks.
-_ACTS: Final = escaped(
-    r"set_config|notify|listen|pg_export_snapshot|\m(lock|prepare|deallocate|discard|load)\M"
-    r"|(^|;|\mbegin|\mthen|\melse|\mloop|'|\$|\*/|--[^\n]*\n)\s*(set|reset)\M"
-)
-_MAY_ACT: Final = f"""
-SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_ACTS} OR EXISTS (
-    SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) pronamespace
-    WHERE p.oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
-        AND (proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) AND (pg_catalog.pg_function_is_visible(p.oid)
-            OR {QUALIFIED.format(column="proname", names="$3")}) OR EXISTS (
-            SELECT FROM pg_catalog.pg_depend d
-            WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-                AND d.refobjid OPERATOR(pg_catalog.=) p.oid))
-        AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
-        AND {TEXT} OPERATOR(pg_catalog.~*) {_ACTS})
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A statement's effect on a table's rows: those that it made, those that it left, and which of these it has
-    locked. Unless `is_changed`, only the locked ones are given; unless it `replaces` rows, those that are left are not
-    given. `truncated`: it leaves none but those that it made, whatever was committed meanwhile.
-    """
-
-    version: TableVersion
-    fresh: pa.Table
-    kept: pa.Table
-    locked: pa.Table
-    is_changed: bool = True
-    replaces: bool = True
-    truncated: bool = False
-    loaded: Loaded | None = None  # the rows that were copied, if not all
 
 
 class FilledShadows:
@@ -150,6 +100,7 @@ class FilledShadows:
         # Tables that the statement searches by keys, with the keys; and the copied rows.
         self.by_keys: dict[int, WantedKeys] = {}
         self._found: dict[int, Loaded] = {}
+        self.sought = SoughtKeys(session)
         self._fresh: dict[int, int] = {}  # how many rows the statement has made
         self._touched: Mapping[int, Touch] = {}
         self._beside = Result()
@@ -172,11 +123,12 @@ class FilledShadows:
         if self.exclusive:  # before rows are looked at, and before PostgreSQL locks the shadow
             await backend.run(lock_tables(sorted(self.exclusive), ACCESS_EXCLUSIVE))
         [settings] = await backend.run(_SETTINGS)
-        *self._settings, limit, mark, is_past = settings.rows[0]
+        *self._settings, level, cache_mode, limit, mark, is_past = settings.rows[0]
         self.mark = SchemaMark.of(mark)
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
         self.versions, self.unread, self.unchecked = await self._seen(oids), frozenset(unread), unchecked
+        self.sought.expect(self.versions, self.unread)
         self._found = await self._find()
         few = self.unread | self._found.keys()
         copied = [version for oid, version in self.versions.items() if oid not in few]
@@ -194,8 +146,7 @@ class FilledShadows:
         listed = number_array(table.oid for table in tables)
         held = (catalog_calls.hold_schema([table.oid]) for table in tables)
         asked = [
-            FILLED.begin,
-            NOT_IDLE,
+            *(FILLED.begin, NOT_IDLE),
             Statement(TOUCHES, (self._newest,)),
             copying_role(tables),
             lock_tables(sorted(self.versions), ACCESS_SHARE),
@@ -213,7 +164,7 @@ class FilledShadows:
             if table.oid not in self.unread:
                 await self._copy(self.versions[table.oid], may_copy=may == b"t")
         await resume(session, answers[len(answers) - len(suspended) :])
-        beside = Statement(_BESIDE, (listed, OWN))
+        beside = effects_beside.counted(listed)
         marks = [
             Statement(of_shadow(each.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(each.oid)}"))
             for each in tables
@@ -227,9 +178,11 @@ class FilledShadows:
             catalog_calls.set_filled(filled=True, unchecked=unchecked),
             Statement(_SET, (self._settings[0], "0", "on" if unchecked else "")),
             beside,
+            *(printing := self.sought.begin(level, cache_mode)),
             STATEMENT.begin,
         )
-        found, (counts, _, _, self._beside, _) = answers[: len(marks)], answers[-5:]
+        found = answers[: len(marks)]
+        counts, _, _, self._beside, *_ = answers[-5 - len(printing) :]
         self._marks = {
             table.oid: (each.rows[0][0] or _NO_MARK.encode()).decode()
             for table, each in zip(tables, found, strict=True)
@@ -260,10 +213,12 @@ class FilledShadows:
 
     async def _find(self) -> dict[int, Loaded]:
         found = {}
-        for oid, wanted in self.by_keys.items():
+        for oid, wanted in list(self.by_keys.items()):
             rows = await asyncio.to_thread(rows_by_keys, self._session.gateway.data_path, self.versions[oid], wanted)
             if rows is not None:
                 found[oid] = rows
+            elif oid in self.sought.tables:
+                self._copy_whole([oid])
             elif not is_small([self.versions[oid]]):
                 raise too_large()
         return found
@@ -299,14 +254,48 @@ class FilledShadows:
     async def look(self, *, failed: bool) -> set[int]:
         """After the statement, or when it has `failed`: the unfilled tables that it has used."""
         end = STATEMENT.again if failed else STATEMENT.release
-        _, counts = await self._session.backend.run(end, Statement(TOUCHES, (self._newest,)))
+        *_, counts = await self._session.backend.run(end, *self.sought.end(), Statement(TOUCHES, (self._newest,)))
+        await self.sought.read(self.versions)
         now = touches(counts)
         self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
         self._note_truncated()
         unseen = {oid for oid, each in self._touched.items() if not each.made and self._is_unseen(oid)}
-        for oid in unseen & self.by_keys.keys():
+        for oid in unseen & self.by_keys.keys() - self.sought.tables:
             del self.by_keys[oid]
         return unseen
+
+    async def seek(self, unseen: Collection[int]) -> set[int]:
+        """Of the tables that it lacks, those of which at most the rows are copied whose keys its plans name."""
+        others = [oid for oid in unseen if oid not in self.versions]
+        known = {**self.versions, **(await versions(self._session, others) if others else {})}
+        large = {oid for oid in known.keys() & unseen if self.sought.may_seek(known[oid])} - self.exclusive
+        for oid in large & self.sought.tables:
+            keys = self.sought.learnt(oid, self.by_keys.get(oid), self._scans_since(oid))
+            if keys is None:
+                self._copy_whole([oid])
+            else:
+                self.by_keys[oid] = keys
+        self.sought.tables |= large - self.sought.refused
+        return large & self.sought.tables
+
+    def _copy_whole(self, oids: Collection[int]) -> None:
+        self.sought.refuse(oids)
+        for oid in oids:
+            self.by_keys.pop(oid, None)
+
+    def widen(self, error: SluiceError, taken: Sequence[Taken]) -> bool:
+        """The lake has found a key of new rows: whether the rows with this key are to be copied too."""
+        missing = missing_key(error, taken, self.by_keys)
+        if missing is None or not self.sought.may_seek(self.versions[missing[0]]):
+            return False
+        oid, self.by_keys[oid] = missing
+        self.sought.tables.add(oid)
+        return True
+
+    def forget_keys(self) -> None:
+        """Copy whole tables."""
+        self._copy_whole(list(self.sought.tables))
+        self.by_keys.clear()
 
     def begin_with(self, touched: Mapping[int, Touch]) -> None:
         """What the statement has done over empty shadows."""
@@ -322,9 +311,14 @@ class FilledShadows:
     def _is_unseen(self, oid: int) -> bool:
         if oid in self._late:
             return True
+        if oid in self._found and oid in self.sought.tables | self.sought.refused:
+            return self.sought.lacks(oid, self.by_keys.get(oid), self._scans_since(oid))
         if oid in self._found:  # scanned once by the statement itself, before any user's code
-            return self._touched[oid].scans > self._counts.get(oid, Touch()).scans + 1
+            return self._scans_since(oid) > 1
         return oid not in self.versions or (oid in self.unread and self._is_read(oid))
+
+    def _scans_since(self, oid: int) -> int:
+        return self._touched[oid].scans - self._counts.get(oid, Touch()).scans
 
     def only_added(self, oids: Collection[int]) -> set[int]:
         """The tables that only got new rows."""
@@ -381,15 +375,21 @@ class FilledShadows:
         if self._touched[oid].truncated:
             return self._fresh.get(oid, 0) > 0
         added, replaced = self._since(oid)
-        parents = (key.parent for key in self.versions[oid].table.foreign_keys if self.unchecked)
-        if (added or replaced) and any(each in self._touched and self._since(each) != (0, 0) for each in parents):
+        parents = {key.parent for key in self.versions[oid].table.foreign_keys if self.unchecked}
+        if (added or replaced) and any(map(self._changes_keys, parents & self._touched.keys())):
             return True
         fresh = self._fresh.get(oid, 0)
+        if oid in self._found and oid in self.sought.tables:
+            return bool(added or replaced) and added != self.sought.new_rows(self.versions[oid].table)
         if not replaced:
             return fresh != added
         if oid in self._found and fresh:
             return added > 0 or fresh != replaced
         return "exception" in self.words  # a caught exception may have been another error
+
+    def _changes_keys(self, oid: int) -> bool:
+        """Whether rows that others reference may have come, gone, or changed."""
+        return self._since(oid) != (0, 0) and not (oid in self.sought.tables and self.sought.same_keys(oid))
 
     async def undo(self) -> None:
         """Undo everything since `fill`, and lock the rows that were `lost`."""
@@ -421,8 +421,8 @@ class FilledShadows:
         filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in beside]
         locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
         asked = (
-            Statement(_BESIDE, (number_array(self.versions), OWN)),
-            Statement(_MAY_ACT, (self._sql, *await name_arrays(session, self.words))),
+            effects_beside.counted(number_array(self.versions)),
+            effects_beside.uncounted(self._sql, await name_arrays(session, self.words)),
         )
         counted, acts, *results = await backend.run(*asked, *reads, *locks)
         deferring = {oid for oid in changed if known[oid].table.defers}
@@ -447,6 +447,9 @@ class FilledShadows:
             session.gateway.store.undone_rows.left(oid, fresh.num_rows)
             seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
             loaded = self._found.get(oid)
+            if loaded is not None and oid in self.sought.tables:
+                changes, generated = (loaded.rows, fresh, kept), (await rules(session, seen.table)).generated
+                await asyncio.to_thread(self.sought.note, seen.table, self.by_keys[oid], changes, generated)
             replaces, emptied = oid not in appended, oid in truncated
             taken.append(Taken(seen, fresh, kept, locked, replaces=replaces, truncated=emptied, loaded=loaded))
         for oid in filled:
@@ -485,6 +488,7 @@ class FilledShadows:
 
     async def keep(self) -> None:
         """All is taken and staged: keep the rest."""
+        self.sought.remember(self._found)
         await self._session.backend.run(FILLED.release)
         self._begun = False
         await self._session.transaction.read_only.restore()

@@ -1,0 +1,57 @@
+"""Effects of statements that call functions, other than rows of the shadows that they use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from catalog.datatypes import FIRST_USER_OID
+from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
+from gateway.backend.own_text import escaped
+from gateway.execution.reading.function_tables import QUALIFIED
+from gateway.execution.reading.function_text import TEXT
+
+# Countable effects other than rows of these shadows: rows of any other table, PostgreSQL's catalogs included,
+# advisory locks, cursors. The client's portal without a name lasts until its next one.
+_BESIDE: Final = """
+SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
+        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+    FROM pg_catalog.pg_class
+    WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) ALL ($1::pg_catalog.oid[])
+        AND relnamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace),
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks
+     WHERE locktype OPERATOR(pg_catalog.=) 'advisory' AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()),
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursors
+     WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0 AND NOT pg_catalog.starts_with(name, $2))
+"""
+# Effects that are not counted, as they are written in the statement or in functions called implicitly, as by
+# triggers: settings, notifications, prepared statements, table locks.
+_ACTS: Final = escaped(
+    r"set_config|notify|listen|pg_export_snapshot|\m(lock|prepare|deallocate|discard|load)\M"
+    r"|(^|;|\mbegin|\mthen|\melse|\mloop|'|\$|\*/|--[^\n]*\n)\s*(set|reset)\M"
+)
+_MAY_ACT: Final = f"""
+SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_ACTS} OR EXISTS (
+    SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) pronamespace
+    WHERE p.oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
+        AND (proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) AND (pg_catalog.pg_function_is_visible(p.oid)
+            OR {QUALIFIED.format(column="proname", names="$3")}) OR EXISTS (
+            SELECT FROM pg_catalog.pg_depend d
+            WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+                AND d.refobjid OPERATOR(pg_catalog.=) p.oid))
+        AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
+        AND {TEXT} OPERATOR(pg_catalog.~*) {_ACTS})
+"""
+
+
+def counted(shadows: str) -> Statement:
+    """The question how many effects there are so far, besides rows of these shadows (an array of OIDs)."""
+    return Statement(_BESIDE, (shadows, OWN))
+
+
+def uncounted(sql: str, names: Sequence[str]) -> Statement:
+    """The question whether a statement, or functions of these names (`name_arrays`), may have effects that are not
+    counted."""
+    return Statement(_MAY_ACT, (sql, *names))

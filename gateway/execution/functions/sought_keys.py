@@ -1,0 +1,210 @@
+"""Finds the keys by which statements within functions look rows up in large tables.
+
+No tree shows these statements. But PostgreSQL plans each of them with the values of its variables, and prints the plan
+if it is asked to. So the statement first runs over a shadow without rows; the printed plans say which keys it looks
+up; it runs again over the rows with these keys, until its plans name no others. PostgreSQL counts scans, too: if there
+were more than its plans have, or if a plan may need any row, the whole table is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.compute as pc
+
+from catalog.errors import SluiceError
+from gateway.backend.messages_aside import PrintedPlans
+from gateway.backend.own_statement import Statement
+from gateway.session.offload import offloaded
+from planner.plans.planned_scans import PlannedScan, PlannedStatement, planned_statement
+from planner.plans.row_filter import WantedKeys
+from planner.tree.nodes import parse
+from storage.indexes.keys import keys_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from catalog.model import Table, TableVersion
+    from gateway.session.session_context import SessionContext
+    from planner.tree.builtins import Builtins
+
+# Of fewer rows all are copied.
+SOUGHT_FROM: Final = 20_000
+# More keys are not looked up one by one.
+_KEYS_MAX: Final = 1_000
+# So often keys are learnt of a table: a row may name the key of the next. So often they may be others than before.
+_TIMES_MAX: Final = 15
+_MISSED_MAX: Final = 1
+# By the client's client_min_messages, the severities that it does not get. Lower levels hide no plans.
+_HIDDEN: Final[Mapping[bytes | None, Sequence[bytes]]] = {
+    b"notice": (b"LOG",),
+    b"warning": (b"LOG", b"NOTICE"),
+    b"error": (b"LOG", b"NOTICE", b"WARNING"),
+}
+# A cached plan without parameters would not be printed. Of the others each execution makes its own.
+_PRINT: Final = (
+    Statement("DISCARD PLANS"),
+    Statement(
+        "SELECT pg_catalog.set_config('client_min_messages', 'log', true),"
+        " pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true),"
+        " pg_catalog.set_config('debug_pretty_print', 'off', true),"
+        " pg_catalog.set_config('debug_print_plan', 'on', true)"
+    ),
+)
+# What a function has set meanwhile stays.
+_PRINT_NO_MORE: Final = """
+SELECT pg_catalog.set_config('debug_print_plan', 'off', true),
+    CASE WHEN pg_sluice.backend_setting('client_min_messages') OPERATOR(pg_catalog.=) 'log'
+        THEN pg_catalog.set_config('client_min_messages', $1, true) END,
+    CASE WHEN pg_sluice.backend_setting('plan_cache_mode') OPERATOR(pg_catalog.=) 'force_custom_plan'
+        THEN pg_catalog.set_config('plan_cache_mode', $2, true) END
+"""
+
+
+class SoughtKeys:
+    """The tables, by OID, of which a statement's plans are to name the keys: `tables`. Those in `refused` are copied
+    whole."""
+
+    def __init__(self, session: SessionContext) -> None:
+        self._session = session
+        self.tables: set[int] = set()
+        self.refused: set[int] = set()
+        self._settings: tuple[bytes | None, bytes | None] = (None, None)
+        self._printed: PrintedPlans | None = None
+        self._scans: dict[int, list[PlannedScan]] = {}
+        self._updated: dict[int, set[int]] = {}
+        self._new: dict[int, int] = {}
+        self._gone: dict[int, int] = {}
+        self._keeps_keys: dict[int, bool] = {}
+        self._times: dict[int, int] = {}
+        self._missed: dict[int, int] = {}
+
+    def may_seek(self, version: TableVersion) -> bool:
+        """Whether the table's rows are worth looking up."""
+        return bool(version.row_count > SOUGHT_FROM and version.table.keys and version.table.oid not in self.refused)
+
+    def refuse(self, oids: Iterable[int]) -> None:
+        """Copy all rows of these tables."""
+        gone = set(oids)
+        self.refused |= gone
+        self.tables -= gone
+
+    def begin(self, level: bytes | None, cache_mode: bytes | None) -> Sequence[Statement]:
+        """What makes PostgreSQL print the plans of the statement that follows. The arguments are the client's
+        client_min_messages and plan_cache_mode."""
+        self._scans.clear()
+        self._updated.clear()
+        self._keeps_keys.clear()
+        if not self.tables:
+            return ()
+        hidden = _HIDDEN.get(level)
+        if hidden is None:
+            self.refuse(self.tables)
+            return ()
+        self._settings = level, cache_mode
+        self._printed = self._session.backend.aside.plans = PrintedPlans(hidden)
+        return _PRINT
+
+    def end(self) -> Sequence[Statement]:
+        """What ends that."""
+        return (Statement(_PRINT_NO_MORE, self._settings),) if self._printed is not None else ()
+
+    def __enter__(self) -> None:
+        """The statement runs."""
+
+    def __exit__(self, *_: object) -> None:
+        self._session.backend.aside.plans = None
+
+    def expect(self, versions: Mapping[int, TableVersion], unread: Collection[int]) -> None:
+        """Seek keys in the tables of which statements of this role have looked rows up before."""
+        known, user = self._session.gateway.store.triggers.sought, self._session.user
+        self.tables |= {oid for oid in unread if (user, oid) in known and self.may_seek(versions[oid])}
+
+    def remember(self, found: Collection[int]) -> None:
+        """The statement has looked rows of these tables up."""
+        known, user = self._session.gateway.store.triggers.sought, self._session.user
+        known.update({(user, oid): True for oid in self.tables & set(found)})
+
+    async def read(self, versions: Mapping[int, TableVersion]) -> None:
+        """Read the printed plans."""
+        printed, self._printed = self._printed, None
+        if printed is None:
+            return
+        tables = {oid: versions[oid].table for oid in self.tables & versions.keys()}
+        builtins = self._session.gateway.builtins
+        size = sum(map(len, printed.texts))
+        found = (
+            await offloaded(self._session, size, _plans, printed.texts, tables, builtins) if printed.complete else None
+        )
+        if found is None:
+            self.refuse(self.tables)
+        for plan in found or ():
+            for scan in plan.scans:
+                self._scans.setdefault(scan.table_oid, []).append(scan)
+            for oid, attnums in plan.updated.items():
+                self._updated.setdefault(oid, set()).update(attnums)
+
+    def note(
+        self, table: Table, copied: WantedKeys, rows: tuple[pa.Table, pa.Table, pa.Table], generated: Collection[int]
+    ) -> None:
+        """The statement found the first `rows` in a shadow, has made the second, and left the third. Blocking."""
+        columns = [table.column(attnum) for attnum in copied.attnums]
+        known, made, kept = [
+            keys_of(columns, [each[column.name].combine_chunks() for column in columns]) for each in rows
+        ]
+        self._new[table.oid] = len(made) - pc.is_in(made, known).true_count
+        self._gone[table.oid] = len(known) - pc.or_(pc.is_in(known, made), pc.is_in(known, kept)).true_count
+        in_keys = {attnum for key in table.keys for attnum in key.attnums}
+        sure = not table.triggered and not table.computed_keys and in_keys.isdisjoint(generated)
+        self._keeps_keys[table.oid] = sure and in_keys.isdisjoint(self._updated.get(table.oid, ()))
+
+    def same_keys(self, oid: int) -> bool:
+        """Whether the rows that were there have the keys that they had, and no others are there."""
+        return self._keeps_keys.get(oid, False) and not self._new[oid] and not self._gone[oid]
+
+    def new_rows(self, table: Table) -> int | None:
+        """How many rows the statement has added and left; None if it may have changed keys meanwhile."""
+        return self._new[table.oid] if self._keeps_keys.get(table.oid) else None
+
+    def lacks(self, oid: int, copied: WantedKeys | None, scans: int) -> bool:
+        """Whether the statement may have needed rows besides those with the `copied` keys. It has scanned the shadow
+        and its indexes so many times."""
+        if not scans:
+            return False
+        planned = self._scans.get(oid, ())
+        if copied is None or oid in self.refused or scans > sum(scan.counted for scan in planned):
+            return True
+        known = set(copied.values)
+        return any(
+            scan.wanted is None or scan.wanted.attnums != copied.attnums or not known.issuperset(scan.wanted.values)
+            for scan in planned
+        )
+
+    def learnt(self, oid: int, copied: WantedKeys | None, scans: int) -> WantedKeys | None:
+        """The keys that the plans name; None if they do not name all rows that may be needed, or are others again and
+        again, as where they come from a sequence."""
+        planned = self._scans.get(oid, ())
+        if not planned or scans > sum(scan.counted for scan in planned):
+            return None
+        wanted = [scan.wanted for scan in planned]
+        attnums = {None if each is None else each.attnums for each in wanted}
+        values = list(dict.fromkeys(value for each in wanted if each is not None for value in each.values))
+        if len(attnums) != 1 or None in attnums or len(values) > _KEYS_MAX:
+            return None
+        [first, *_] = [each for each in wanted if each is not None]
+        self._times[oid] = self._times.get(oid, 0) + 1
+        is_another = copied is not None and not set(copied.values).issubset(values)
+        self._missed[oid] = self._missed.get(oid, 0) + is_another
+        if self._times[oid] > _TIMES_MAX or self._missed[oid] > _MISSED_MAX:
+            return None
+        return WantedKeys(first.attnums, values)
+
+
+def _plans(texts: Collection[bytes], tables: Mapping[int, Table], builtins: Builtins) -> list[PlannedStatement] | None:
+    """What printed plans do; None if one cannot be read, such as that of an extension."""
+    try:
+        plans = [parse(text.decode("utf-8", "surrogateescape")) for text in texts]
+        return [planned_statement(plan, tables, builtins) for plan in plans]
+    except SluiceError:
+        return None

@@ -1,0 +1,53 @@
+"""What a statement has done to the rows of a shadow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from planner.plans.row_filter import WantedKeys
+
+if TYPE_CHECKING:
+    from catalog.errors import SluiceError
+    from catalog.model import TableVersion
+    from gateway.execution.shadow.loaded_rows import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A statement's effect on a table's rows: those that it made, those that it left, and which of these it has
+    locked. Unless `is_changed`, only the locked ones are given; unless it `replaces` rows, those that are left are not
+    given. `truncated`: it leaves none but those that it made, whatever was committed meanwhile.
+    """
+
+    version: TableVersion
+    fresh: pa.Table
+    kept: pa.Table
+    locked: pa.Table
+    is_changed: bool = True
+    replaces: bool = True
+    truncated: bool = False
+    loaded: Loaded | None = None  # the rows that were copied, if not all
+
+
+def missing_key(
+    error: SluiceError, taken: Sequence[Taken], copied: Mapping[int, WantedKeys]
+) -> tuple[int, WantedKeys] | None:
+    """After a violation of a key by new rows: the table, and the keys of rows to copy, with those that are `copied`.
+    PostgreSQL then finds the violation where it happens. None if that brings no others.
+    """
+    named = [error.fields.get(code) for code in "stn"]
+    for each in taken:
+        table = each.version.table
+        key = next((key for key in table.keys if [table.schema, table.name, key.name] == named), None)
+        known = copied.get(table.oid)
+        if key is None or (known is not None and known.attnums != key.attnums):
+            continue
+        columns = [each.fresh[table.column(attnum).name].to_pylist() for attnum in key.attnums]
+        before = [] if known is None else known.values
+        values = dict.fromkeys([*before, *(row for row in zip(*columns, strict=True) if None not in row)])
+        return (table.oid, WantedKeys(key.attnums, list(values))) if len(values) > len(before) else None
+    return None
