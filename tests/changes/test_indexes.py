@@ -14,6 +14,7 @@ from catalog.schema.states import PATHS, Direction, State, Work
 from tests.changes.stages import Held, failing, stopping
 from tests.isolation.schedule import Session
 from tests.servers import GatewayProcess, Server, run_sluice
+from tests.spark_later import PROGRAM as SPARK_LATER
 
 _ROWS = 20_000
 _WAIT_SECONDS_MAX = 60.0
@@ -164,7 +165,7 @@ def test_what_check_says(own: GatewayProcess, session: Session) -> None:
 
 @pytest.mark.soak
 def test_killed_in_every_state(data_dir: Path) -> None:
-    with GatewayProcess(data_dir) as process:
+    with GatewayProcess(data_dir, program=SPARK_LATER) as process:
         fill(process.server, "public")
         for state in _STATES:
             session = Session(process.server, "public", messages=True)

@@ -21,6 +21,7 @@ import pytest
 from catalog.schema.synchronisation import Settings
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, Server, open_directory, start_oracle
+from tests.spark_later import PROGRAM as SPARK_LATER
 
 _DELAY = Settings().delay
 _SOON = 30 * _DELAY
@@ -55,7 +56,7 @@ def pair() -> Iterator[Pair]:
                 def gateway(name: str, port: int) -> GatewayProcess:
                     dsn = f"postgresql://postgres@127.0.0.1:{port}/shared"
                     arguments = ("--catalog", dsn, "--data-path", str(directory / "lake"))
-                    return GatewayProcess(directory / name, arguments=arguments, user="sluice")
+                    return GatewayProcess(directory / name, arguments=arguments, user="sluice", program=SPARK_LATER)
 
                 one, other = gateway("one", catalog.port), gateway("other", proxy.port)
                 try:

@@ -17,6 +17,7 @@ from tests.changes.stages import Held, stopping
 from tests.chaos.workload import check_lake
 from tests.isolation.schedule import Session
 from tests.servers import GatewayProcess, Server, open_directory, run_sluice, start_oracle
+from tests.spark_later import PROGRAM as SPARK_LATER
 
 # What a client of a gateway that lives may meet while the catalog starts again; it is to try again.
 _RETRIABLE = {"57P01", "57P02", "57P03", "40001", None}
@@ -27,7 +28,8 @@ _RESUME_SECONDS_MAX = 30.0
 def two(request: pytest.FixtureRequest) -> Iterator[tuple[GatewayProcess, GatewayProcess]]:
     """Two gateways on one data directory; a test that ends one of them starts it again."""
     with open_directory("two") as directory:
-        gateways = GatewayProcess(directory / "data"), GatewayProcess(directory / "data")
+        one, other = (GatewayProcess(directory / "data", program=SPARK_LATER) for _ in range(2))
+        gateways = one, other
         try:
             for gateway in gateways:
                 gateway.start()
@@ -217,8 +219,8 @@ def test_a_catalog_of_ones_own_is_shared_by_name() -> None:
             server.superuser.psql("-qc", "CREATE DATABASE shared OWNER sluice", "-d", "postgres")
             dsn = f"postgresql://postgres@{server.host}:{server.port}/shared"
             arguments = ("--catalog", dsn, "--data-path", str(directory / "lake"))
-            one = GatewayProcess(directory / "one", arguments=arguments, user="sluice")
-            other = GatewayProcess(directory / "other", arguments=arguments, user="sluice")
+            one = GatewayProcess(directory / "one", arguments=arguments, user="sluice", program=SPARK_LATER)
+            other = GatewayProcess(directory / "other", arguments=arguments, user="sluice", program=SPARK_LATER)
             with one, other:
                 one.server.psql("-qc", "CREATE TABLE t AS SELECT n FROM generate_series(1, 1000) n")
                 assert other.server.query("SELECT sum(n) FROM t") == [["500500"]]
