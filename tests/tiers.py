@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -41,18 +41,18 @@ def write_seconds(taken: Mapping[str, float]) -> None:
     SECONDS.write_text("".join(f"{known[path]:.1f} {path}\n" for path in sorted(known)))
 
 
-def part_of(files: Mapping[str, float], seed: str, budget: float) -> set[str]:
-    """Files, file → seconds, that together take no longer than the budget: in another order for each seed.
+def part_of(tests: Mapping[str, float], seed: str, budget: float) -> set[str]:
+    """Tests, test → seconds, that together take no longer than the budget: in another order for each seed.
 
-    A file that exceeds the budget by itself is taken where it comes first. Each of pytest's processes asks by itself
+    A test that exceeds the budget by itself is taken where it comes first. Each of pytest's processes asks by itself
     and must choose the same: the sum is of whole milliseconds, which no order of adding changes.
     """
     chosen: set[str] = set()
     left = round(budget * 1000)
-    for path in sorted(files, key=lambda path: hashlib.sha256(f"{seed} {path}".encode()).digest()):
-        taken = round(files[path] * 1000)
+    for name in sorted(tests, key=lambda name: hashlib.sha256(f"{seed} {name}".encode()).digest()):
+        taken = round(tests[name] * 1000)
         if not chosen or taken <= left:
-            chosen.add(path)
+            chosen.add(name)
             left -= taken
     return chosen
 
@@ -97,10 +97,10 @@ def selected(items: Iterable[pytest.Item], tier: str, seed: str | None, budget: 
     tiers = [(item, tier_of(item)) for item in items]
     part: set[str] = set()
     if seed is not None:
-        seconds = read_seconds()
-        soaking = {file_of(item) for item, its in tiers if its == "soak"}
-        part = part_of({path: seconds.get(path, _UNKNOWN_SECONDS) for path in soaking}, seed, budget)
-    return [item for item, its in tiers if its in kept or (its == "soak" and file_of(item) in part)]
+        seconds, counts = read_seconds(), Counter(file_of(item) for item, _ in tiers)
+        each = {path: seconds.get(path, _UNKNOWN_SECONDS) / count for path, count in counts.items()}
+        part = part_of({item.nodeid: each[file_of(item)] for item, its in tiers if its == "soak"}, seed, budget)
+    return [item for item, its in tiers if its in kept or (its == "soak" and item.nodeid in part)]
 
 
 def longest_first(items: list[pytest.Item]) -> None:

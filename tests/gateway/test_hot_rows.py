@@ -338,7 +338,7 @@ class _Lake:
         return _texts(self.connection, f"SELECT {', '.join(['id', *self.columns])} FROM {self.table} ORDER BY id")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 4))])
 def test_duckdb_sees_the_same_at_every_snapshot(
     connection: psycopg.Connection, gateway_process: GatewayProcess, schema: str, seed: int
 ) -> None:

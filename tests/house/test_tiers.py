@@ -8,27 +8,27 @@ import sys
 
 from tests import tiers
 
-_FILES = {f"tests/test_{number}.py": float(number) for number in range(1, 30)}
+_TESTS = {f"tests/test_{number}.py::test": float(number) for number in range(1, 30)}
 
 
 def test_a_part_keeps_to_its_budget() -> None:
     for seed in map(str, range(50)):
-        part = tiers.part_of(_FILES, seed, 60.0)
-        assert 30.0 < sum(_FILES[path] for path in part) <= 60.0
+        part = tiers.part_of(_TESTS, seed, 60.0)
+        assert 30.0 < sum(_TESTS[name] for name in part) <= 60.0
 
 
-def test_a_file_that_exceeds_the_budget_has_its_turn_too() -> None:
-    assert set().union(*(tiers.part_of(_FILES, str(seed), 5.0) for seed in range(300))) == _FILES.keys()
+def test_a_test_that_exceeds_the_budget_has_its_turn_too() -> None:
+    assert set().union(*(tiers.part_of(_TESTS, str(seed), 5.0) for seed in range(300))) == _TESTS.keys()
 
 
 def test_a_seed_has_one_part() -> None:
-    assert tiers.part_of(_FILES, "a", 60.0) == tiers.part_of(dict(reversed(_FILES.items())), "a", 60.0)
-    assert tiers.part_of(_FILES, "a", 60.0) != tiers.part_of(_FILES, "b", 60.0)
+    assert tiers.part_of(_TESTS, "a", 60.0) == tiers.part_of(dict(reversed(_TESTS.items())), "a", 60.0)
+    assert tiers.part_of(_TESTS, "a", 60.0) != tiers.part_of(_TESTS, "b", 60.0)
 
 
 def test_each_process_chooses_the_same_part() -> None:
     """Also where a part takes its budget to the last tenth: 0.1 + 0.2 + 0.3 exceeds 0.6 in one order of adding."""
-    tenths = {f"tests/test_{number}.py": number / 10 for number in range(1, 4)}
+    tenths = {f"tests/test_{number}.py::test": number / 10 for number in range(1, 4)}
     assert all(tiers.part_of(tenths, str(seed), 0.6) == tenths.keys() for seed in range(30))
 
 
