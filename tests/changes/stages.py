@@ -9,6 +9,7 @@ A golden file has the expected answers: lines that set up, a blank one, `change:
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Collection, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
@@ -69,6 +70,7 @@ CREATE TRIGGER test_stop AFTER UPDATE OF state ON pg_sluice.element FOR EACH ROW
     WHEN (OLD.state = '{before}' AND NEW.state = '{after}') EXECUTE FUNCTION pg_sluice.test_stop();
 """
 _REMOVE = "DROP FUNCTION IF EXISTS pg_sluice.test_stop(), pg_sluice.test_stop_back() CASCADE"
+_BLOCKING = "SELECT pg_blocking_pids(%s)"
 _NOW = """
 SELECT coalesce((SELECT state FROM pg_sluice.element e WHERE e.change_id = c.change_id AND e.state <> 'public'
                  ORDER BY e.state <> e.origin DESC, element_id DESC LIMIT 1), 'none'), paused
@@ -104,7 +106,9 @@ class Held:
     """A change under way that stops in each state. `answer` is that of its statement."""
 
     def __init__(self, process: GatewayProcess, session: Session, statement: str) -> None:
-        self._catalog_url = process.catalog_url
+        # One for all that is asked: a backend that is new has nothing in its caches.
+        self._catalog = psycopg.connect(process.catalog_url, autocommit=True)
+        weakref.finalize(self, self._catalog.close)
         self._process_id = session.process_id
         self.answer: Future[str] = session.begin(statement)
 
@@ -113,9 +117,8 @@ class Held:
         deadline = time.monotonic() + _WAIT_SECONDS_MAX
         while not self.answer.done():
             assert time.monotonic() < deadline, "the change neither stops nor ends"
-            with psycopg.connect(self._catalog_url) as catalog:
-                found = catalog.execute(_NOW).fetchone()
-                [blocking] = catalog.execute("SELECT pg_blocking_pids(%s)", [self._process_id]).fetchone() or ([],)
+            found = self._catalog.execute(_NOW).fetchone()
+            [blocking] = self._catalog.execute(_BLOCKING, [self._process_id]).fetchone() or ([],)
             if found is not None and found[1]:
                 return str(found[0])
             if set(blocking) & set(others):
@@ -131,8 +134,7 @@ class Held:
 
     def resume(self) -> None:
         """Let it take its next step."""
-        with psycopg.connect(self._catalog_url) as catalog:
-            catalog.execute("UPDATE pg_sluice.schema_change SET paused = false WHERE finished IS NULL")
+        self._catalog.execute("UPDATE pg_sluice.schema_change SET paused = false WHERE finished IS NULL")
 
     def finish(self) -> str:
         """Let it take all its steps; what became of it."""

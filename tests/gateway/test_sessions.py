@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -43,11 +44,14 @@ def _leaves_no_file(gateway_process: GatewayProcess) -> Iterator[None]:
 def emptied(oracle: Server, gateway: Server, leftovers: dict[str, Leftovers]) -> Iterator[tuple[Server, Server]]:
     """PostgreSQL and the gateway. What a script has made is dropped: no other sees it, whatever the order."""
     yield oracle, gateway
-    for server in (oracle, gateway):
-        leftovers[server.name].clear()
+    with ThreadPoolExecutor() as threads:
+        for done in [threads.submit(leftovers[server.name].clear) for server in (oracle, gateway)]:
+            done.result()
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_prints_what_it_prints_on_postgresql(emptied: tuple[Server, Server], script: str) -> None:
-    on_postgresql, on_gateway = [printed(server, script, _SETTINGS) for server in emptied]
+    """At the same time: some of a script is waiting."""
+    with ThreadPoolExecutor() as threads:
+        on_postgresql, on_gateway = threads.map(lambda server: printed(server, script, _SETTINGS), emptied)
     assert on_gateway == on_postgresql

@@ -106,7 +106,7 @@ def _wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _SECONDS_MAX
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.5)
+        time.sleep(0.1)
 
 
 def _cut_off(client: Wire) -> None:

@@ -61,7 +61,7 @@ class Session:
     def __init__(self, server: Server, search_path: str, *, messages: bool) -> None:
         self.messages = messages
         self.connection = psycopg.connect(server.url, autocommit=True, options=f"-c search_path={search_path}")
-        [self.process_id] = self.connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
+        self.process_id = self.connection.info.backend_pid
         self.running: tuple[str, Future[str]] | None = None
         self._notified: list[str] = []
         self.connection.add_notify_handler(lambda each: self._notified.append(f"{each.channel} {each.payload!r}"))

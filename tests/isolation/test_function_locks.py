@@ -44,6 +44,11 @@ CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER keeps BEFORE DELETE ON c FOR EACH ROW EXECUTE FUNCTION keeps();
 """
 
+_WAIT_SECONDS_MAX = 20.0
+_TIMES = 3  # in a row that it is seen to wait
+# The longest that sessions contend, and how often each is to get its turn before.
+_CONTEND_SECONDS, _TURNS = 8.0, 5
+
 Connect = Callable[[], psycopg.Connection]
 
 
@@ -60,16 +65,25 @@ def connect(target: Server, target_schema: str) -> Connect:
 
 
 class _Waiting:
-    """A statement that has to wait for another transaction, in a thread; its error, if any."""
+    """A statement that has to wait for the transaction of another session, in a thread; its error, if any."""
 
-    def __init__(self, connection: psycopg.Connection, statement: str) -> None:
+    def __init__(self, connection: psycopg.Connection, statement: str, asking: psycopg.Connection) -> None:
         self._connection = connection
         self._statement = statement
         self.errors: list[psycopg.Error] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        time.sleep(1)
-        self.waited = self._thread.is_alive()
+        self.waited = self._waits(asking)
+
+    def _waits(self, asking: psycopg.Connection) -> bool:
+        """Whether it comes to wait for somebody for longer than a moment."""
+        deadline, times = time.monotonic() + _WAIT_SECONDS_MAX, 0
+        while times < _TIMES and self._thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.05)
+            number = self._connection.info.backend_pid
+            [blocked] = asking.execute("SELECT pg_blocking_pids(%s) <> '{}'", [number]).fetchone() or (False,)
+            times = times + 1 if blocked else 0
+        return self._thread.is_alive()
 
     def _run(self) -> None:
         try:
@@ -92,11 +106,11 @@ def _values(connection: psycopg.Connection) -> list[int]:
 def _beside(connect: Connect, first: str, waiting: str, second: str) -> tuple[list[psycopg.Error], list[int]]:
     """A block of two statements; after the first, another session begins with one that waits. The errors of all, and
     the values."""
-    with connect() as one, connect() as other:
+    with connect() as one, connect() as other, connect() as asking:
         errors = list[psycopg.Error]()
         other.execute("BEGIN")
         other.execute(first.encode())
-        waits = _Waiting(one, waiting)
+        waits = _Waiting(one, waiting, asking)
         try:
             other.execute(second.encode())
         except psycopg.Error as error:
@@ -119,13 +133,13 @@ def test_a_row_that_is_locked_alone(connect: Connect, waiting: str) -> None:
 
 def test_a_deadlock_is_found(connect: Connect) -> None:
     """Two transactions that call functions for the same rows in opposite order."""
-    with connect() as one, connect() as other:
+    with connect() as one, connect() as other, connect() as asking:
         errors = list[psycopg.Error]()
         one.execute("BEGIN")
         one.execute("SELECT adds(1)")
         other.execute("BEGIN")
         other.execute("SELECT adds(2)")
-        waits = _Waiting(one, "SELECT adds(2)")
+        waits = _Waiting(one, "SELECT adds(2)", asking)
         try:
             other.execute("SELECT adds(1)")
         except psycopg.Error as error:
@@ -150,11 +164,11 @@ def test_an_action_sees_rows_that_were_added_meanwhile(connect: Connect) -> None
 @pytest.mark.parametrize("change", [_UPDATE, _MERGE], ids=["UPDATE", "MERGE"])
 def test_nobody_is_left_behind(connect: Connect, change: str) -> None:
     """However often others change the row, a function gets its turn, and so does MERGE."""
-    counts, errors, end = [0, 0, 0, 0], list[psycopg.Error](), time.monotonic() + 8
+    counts, errors, end = [0, 0, 0, 0], list[psycopg.Error](), time.monotonic() + _CONTEND_SECONDS
 
     def run(number: int) -> None:
         with connect() as connection:
-            while time.monotonic() < end:
+            while time.monotonic() < end and min(counts) < _TURNS:
                 try:
                     with connection.transaction():
                         connection.execute((change if number % 2 else "SELECT adds(1)").encode())

@@ -203,7 +203,7 @@ def test_a_cancel_and_a_timeout_reach_who_does_not_read(process: GatewayProcess,
             for _ in rows:
                 pass
     with psycopg.connect(server.url) as connection, connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = '10s'")
+        cursor.execute("SET statement_timeout = '5s'")
         rows = cursor.stream("SELECT id, v, w FROM large", size=1)
         next(rows)
         wait_for(lambda: unread_files(process) > 0)
