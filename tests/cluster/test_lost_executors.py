@@ -13,6 +13,8 @@ from tests.cluster.workers import LOOPBACK, Cluster
 from tests.servers import GatewayProcess, open_directory, run_sluice, sqlstate_of
 
 _ROWS = 400_000
+# Of the executors' processor time: what a statement has cost them when one is killed. It costs a multiple.
+_BEGUN_SECONDS = 1.0
 # A condition that takes a while for each row, and is true for all.
 _SLOW = "length(regexp_replace(repeat(md5(n::text), 20), '[0-9]+', '-', 'g')) > 0"
 
@@ -50,8 +52,10 @@ def lose_one(cluster: Cluster, process: GatewayProcess, *statements: str) -> flo
                 ended.append(time.monotonic())
 
         thread = threading.Thread(target=run)
+        used = cluster.seconds()
         thread.start()
-        time.sleep(2.5)
+        while thread.is_alive() and cluster.seconds() < used + _BEGUN_SECONDS:
+            time.sleep(0.02)
         killed = time.monotonic()
         assert thread.is_alive(), "the statement had ended before"
         cluster.lose_an_executor()

@@ -76,6 +76,10 @@ class Cluster:
         below = {number for process in self._processes for number in descendants(process.pid)}
         return sorted(number for number in below if _EXECUTOR in _command(number))
 
+    def seconds(self) -> float:
+        """The processor time that the executors have used."""
+        return sum(map(_seconds, self.executors()))
+
     def lose_an_executor(self) -> None:
         """kill -9 one of them. Its worker starts another."""
         os.kill(self.executors()[0], signal.SIGKILL)
@@ -92,3 +96,12 @@ def _command(process_id: int) -> str:
         return Path(f"/proc/{process_id}/cmdline").read_text(errors="replace")
     except OSError:
         return ""
+
+
+def _seconds(process_id: int) -> float:
+    """Its processor time, as user and in the kernel (proc(5), stat)."""
+    try:
+        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
