@@ -221,7 +221,8 @@ def _until(done: Callable[[], bool], work: Callable[[], None], failures: list[Ex
         failures.append(error)
 
 
-def test_writers_and_readers_never_notice(lake: Server) -> None:
+@pytest.mark.parametrize("seconds", [6, pytest.param(25, marks=pytest.mark.soak)])
+def test_writers_and_readers_never_notice(lake: Server, seconds: float) -> None:
     """READ COMMITTED sessions update, delete, lock and count, while files are merged all the time: no error, no row
     lost, none twice, and no queue looks empty."""
     with connect(lake, autocommit=True) as connection:
@@ -260,7 +261,7 @@ def test_writers_and_readers_never_notice(lake: Server) -> None:
     def done() -> bool:
         """After a while, and when everybody has got somewhere; a busy machine may take long for that."""
         taking = time.monotonic() - begun
-        return (taking > 15 and min(added[0], taken[0], merges[0]) > 0) or taking > 120
+        return (taking > seconds and min(added[0], taken[0], merges[0]) > 0) or taking > 120
 
     works = [add(connections[0], 1), add(connections[1], 2), count, take, merge]
     threads = [threading.Thread(target=_until, args=(done, work, failures)) for work in works]
