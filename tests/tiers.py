@@ -42,9 +42,9 @@ def write_seconds(taken: Mapping[str, float]) -> None:
 
 
 def part_of(tests: Mapping[str, float], seed: str, budget: float) -> set[str]:
-    """Tests, test → seconds, that together take no longer than the budget: in another order for each seed.
+    """Tests or files that together take no longer than the budget, by their seconds: in another order for each seed.
 
-    A test that exceeds the budget by itself is taken where it comes first. Each of pytest's processes asks by itself
+    One that exceeds the budget by itself is taken where it comes first. Each of pytest's processes asks by itself
     and must choose the same: the sum is of whole milliseconds, which no order of adding changes.
     """
     chosen: set[str] = set()
@@ -97,10 +97,21 @@ def selected(items: Iterable[pytest.Item], tier: str, seed: str | None, budget: 
     tiers = [(item, tier_of(item)) for item in items]
     part: set[str] = set()
     if seed is not None:
-        seconds, counts = read_seconds(), Counter(file_of(item) for item, _ in tiers)
-        each = {path: seconds.get(path, _UNKNOWN_SECONDS) / count for path, count in counts.items()}
-        part = part_of({item.nodeid: each[file_of(item)] for item, its in tiers if its == "soak"}, seed, budget)
-    return [item for item, its in tiers if its in kept or (its == "soak" and item.nodeid in part)]
+        part = part_of(_seconds_of_soak(tiers), seed, budget)
+    return [item for item, its in tiers if its in kept or (its == "soak" and {item.nodeid, file_of(item)} & part)]
+
+
+def _seconds_of_soak(tiers: Sequence[tuple[pytest.Item, str]]) -> Mapping[str, float]:
+    """Test → seconds. A file that is all of soak is taken whole: its tests share what is prepared for them."""
+    seconds, counts = read_seconds(), Counter(file_of(item) for item, _ in tiers)
+    mixed = {file_of(item) for item, its in tiers if its != "soak"}
+    found: dict[str, float] = {}
+    for item, its in tiers:
+        path = file_of(item)
+        taken = seconds.get(path, _UNKNOWN_SECONDS)
+        if its == "soak":
+            found |= {item.nodeid: taken / counts[path]} if path in mixed else {path: taken}
+    return found
 
 
 def longest_first(items: list[pytest.Item]) -> None:

@@ -53,3 +53,11 @@ def test_a_tier_is_taken_or_a_file() -> None:
     assert not by_tier["fast"] & by_tier["soak"]
     assert by_tier["all"] == by_tier["fast"] | by_tier["soak"] | by_tier["suites"] == _collected(folder)
     assert _collected("--tier", "fast", "--soak-seed", "a", "--soak-seconds", "1e9", folder) == by_tier["all"]
+
+
+def test_a_file_that_is_all_of_soak_is_taken_whole() -> None:
+    """Its tests share what is prepared for them."""
+    chosen = _collected("--tier", "fast", "--soak-seed", "a", "--soak-seconds", "1", "tests/chaos")
+    files = {line.partition("::")[0] for line in chosen}
+    assert len(files) == 1
+    assert chosen == _collected(*files)
