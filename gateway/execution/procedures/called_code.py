@@ -86,7 +86,7 @@ class Code:
     @property
     def ends(self) -> bool:
         """Whether it ends transactions, or tries to."""
-        return self.opened.any or bool(self.opened.forbidden)
+        return self.opened.any or bool(self.opened.forbidden or self.opened.calls_within_changes)
 
 
 @dataclass(slots=True)

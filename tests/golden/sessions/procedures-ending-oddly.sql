@@ -135,4 +135,9 @@ do $$ declare r record; begin select from t1 limit 1 into r; commit; raise notic
 set default_transaction_isolation = 'serializable';
 do $$ begin commit; commit and chain; raise notice '%', current_setting('transaction_isolation'); rollback; set transaction isolation level read committed; commit and chain; raise notice '%', current_setting('transaction_isolation'); commit; raise notice '%', current_setting('transaction_isolation'); end $$;
 reset default_transaction_isolation;
+create procedure ends(inout k int) language plpgsql as $$ begin commit; k := k + 1; end $$;
+do $$ declare r record; k int := 1; begin for r in update t1 set b = b where a = 1 returning * loop call ends(k); end loop; end $$;
+do $$ declare r record; k int := 1; begin for r in delete from t1 returning * loop call ends(k => k); end loop; raise notice 'none %', k; end $$;
+create procedure loops() language plpgsql as $$ declare r record; k int := 1; begin for r in update t1 set b = b returning * loop call ends(k); end loop; end $$;
+call loops();
 DROP SCHEMA ends CASCADE;

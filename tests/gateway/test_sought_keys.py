@@ -1,0 +1,127 @@
+"""Functions over a large table: keys that plans name are looked up, and what no plan tells is not guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.servers import Server
+
+_ROWS = 30_000
+_TOO_LARGE = "a function that reads so large a lake table is not supported"
+
+# Bodies of functions that have the argument `k`; with the key 7 each returns 70. They look up keys.
+BY_KEYS = {
+    "a variable": "BEGIN RETURN (SELECT n FROM sought WHERE id = k); END",
+    "two keys of one table": "BEGIN RETURN (SELECT n FROM sought WHERE id = k AND code = 'c' || k); END",
+    "a cursor": "DECLARE c CURSOR FOR SELECT n FROM sought WHERE id = k; r integer;"
+    " BEGIN OPEN c; FETCH c INTO r; CLOSE c; RETURN r; END",
+    "a loop": "DECLARE r record; s integer := 0;"
+    " BEGIN FOR r IN SELECT n FROM sought WHERE id = k LOOP s := s + r.n; END LOOP; RETURN s; END",
+    "an upsert": "BEGIN UPDATE sought SET note = 'x' WHERE id = k;"
+    " IF NOT FOUND THEN INSERT INTO sought (id) VALUES (k); END IF; RETURN k * 10; END",
+    "what it has changed itself": "BEGIN UPDATE sought SET n = n + 1 WHERE id = k;"
+    " UPDATE sought SET n = n - 1 WHERE id = k; RETURN (SELECT n FROM sought WHERE id = k); END",
+    "a constant": "BEGIN PERFORM n FROM sought WHERE id = 9; RETURN (SELECT n FROM sought WHERE id = k); END",
+}
+# The same, but no plan tells all keys: the table would have to be copied.
+NOT_BY_KEYS = {
+    "a caught error": "BEGIN INSERT INTO sought (id) VALUES (k); RETURN 0;"
+    " EXCEPTION WHEN unique_violation THEN RETURN (SELECT n FROM sought WHERE id = k); END",
+    "all rows": "BEGIN RETURN (SELECT max(n) FROM sought WHERE n <= k * 10); END",
+    "a key of each row of another": "BEGIN RETURN (SELECT s.n FROM few f LEFT JOIN sought s ON s.id = f.id"
+    " WHERE f.id <= k); END",
+    "plans that are hidden": "BEGIN SET LOCAL client_min_messages = error;"
+    " RETURN (SELECT n FROM sought WHERE id = k); END",
+    "plans that are generic": "BEGIN SET LOCAL plan_cache_mode = force_generic_plan;"
+    " RETURN (SELECT n FROM sought WHERE id = k); END",
+    "plans that are not printed": "BEGIN SET LOCAL debug_print_plan = off;"
+    " RETURN (SELECT n FROM sought WHERE id = k); END",
+    "more lookups than are worth reading": "DECLARE s integer; BEGIN FOR i IN 1 .. 300 LOOP"
+    " SELECT n INTO s FROM sought WHERE id = k + i % 2; END LOOP; RETURN (SELECT n FROM sought WHERE id = k); END",
+}
+
+
+@pytest.fixture(scope="module")
+def lake(gateway: Server) -> Iterator[Server]:
+    gateway.psql(
+        "-qc", "CREATE TABLE sought (id integer PRIMARY KEY, code text UNIQUE, n integer, note text)",
+        "-c", f"INSERT INTO sought SELECT g, 'c' || g, g * 10 FROM generate_series(1, {_ROWS}) g",
+        "-c", "CREATE TABLE few (id integer); INSERT INTO few VALUES (7)",
+    )  # fmt: skip
+    yield gateway
+    gateway.psql("-qc", "DROP TABLE sought, few")
+
+
+@pytest.fixture
+def session(lake: Server) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(lake.url, options="-c sluice.load_limit=20kB") as session:
+        yield session
+        session.rollback()
+
+
+def _make(session: psycopg.Connection, body: str) -> None:
+    session.execute(f"CREATE FUNCTION pg_temp.f(k integer) RETURNS integer LANGUAGE plpgsql AS $$ {body} $$".encode())
+
+
+@pytest.mark.parametrize("body", BY_KEYS)
+def test_only_rows_with_the_keys_are_copied(session: psycopg.Connection, body: str) -> None:
+    _make(session, BY_KEYS[body])
+    for _ in range(2):
+        assert session.execute("SELECT pg_temp.f(7)").fetchall() == [(70,)]
+    for name, value in (("client_min_messages", "notice"), ("plan_cache_mode", "auto"), ("debug_print_plan", "off")):
+        assert session.execute(f"SHOW {name}".encode()).fetchall() == [(value,)]
+    assert session.execute("SELECT n FROM sought WHERE id = 7").fetchall() == [(70,)]
+
+
+@pytest.mark.parametrize("body", NOT_BY_KEYS)
+def test_what_no_plan_tells_is_not_guessed(session: psycopg.Connection, body: str) -> None:
+    _make(session, NOT_BY_KEYS[body])
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match=_TOO_LARGE), session.transaction():
+        session.execute("SELECT pg_temp.f(7)")
+    session.execute("SET sluice.load_limit = '256MB'")
+    assert session.execute("SELECT pg_temp.f(7)").fetchall() == [(70,)]
+
+
+def test_keys_that_are_others_each_time(session: psycopg.Connection) -> None:
+    session.execute("CREATE TEMPORARY SEQUENCE numbers")
+    _make(session, "BEGIN RETURN (SELECT n FROM sought WHERE id = k * 0 + nextval('numbers')); END")
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match=_TOO_LARGE), session.transaction():
+        session.execute("SELECT pg_temp.f(7)")
+
+
+def test_the_client_gets_its_own_messages_alone(lake: Server) -> None:
+    """A session that asks for messages of level LOG gets no plans; one that wants few gets no more than these."""
+    body = (
+        "BEGIN RAISE LOG 'a log'; RAISE NOTICE 'a notice'; RAISE WARNING 'a warning'; RAISE INFO 'an info';"
+        " RETURN (SELECT n FROM sought WHERE id = k); END"
+    )
+    expected = {
+        "log": ["a log", "a notice", "a warning", "an info"],
+        "notice": ["a notice", "a warning", "an info"],
+        "warning": ["a warning", "an info"],
+        "error": ["an info"],
+    }
+    for level, messages in expected.items():
+        with psycopg.connect(lake.url) as session:
+            _make(session, body)
+            told: list[str | None] = []
+            session.add_notice_handler(lambda notice: told.append(notice.message_primary))  # noqa: B023
+            session.execute(f"SET client_min_messages = {level}".encode())
+            assert session.execute("SELECT pg_temp.f(7)").fetchall() == [(70,)]
+            assert told == messages
+            session.rollback()
+
+
+def test_a_printed_plan_is_not_forged(session: psycopg.Connection) -> None:
+    """RAISE says what PostgreSQL says, in the name of another routine."""
+    plan = "{PLANNEDSTMT :permInfos <> :rtable <> :planTree <>}"
+    _make(
+        session,
+        f"BEGIN RAISE LOG 'plan:' USING DETAIL = '{plan}'; SET LOCAL debug_print_plan = off;"
+        " RETURN (SELECT n FROM sought WHERE id = k); END",
+    )
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match=_TOO_LARGE):
+        session.execute("SELECT pg_temp.f(7)")
