@@ -35,8 +35,12 @@ class Demands(Protocol):
     once. Each is asked to `meet` its demands after its final execution. `rolled_back` cleans up what a change may have
     kept.
 
-    The table that is `rewritten` gets new files; tables that it `empties` have no rows.
+    The table that is `rewritten` gets new files; tables that it `empties` have no rows. `are_none`: nothing is demanded
+    but what `meet` finds, so that only `meet` need be asked, and once for neighbours.
     """
+
+    @property
+    def are_none(self) -> bool: ...
 
     @property
     def rewritten(self) -> int | None: ...
@@ -63,6 +67,7 @@ class Demands(Protocol):
 class NoDemands:
     """The demands of a change that concerns no rows."""
 
+    are_none = True
     rewritten: int | None = None
     empties: frozenset[int] = frozenset()
     locking: Sequence[Statement] = ()

@@ -20,16 +20,16 @@ execution (gateway/transaction/ddl_settings.py).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Backend, BackendLostError
-from gateway.backend.lock_backoff import patiently
+from gateway.backend.lock_backoff import patiently_between
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import WINDOW
 from gateway.backend.shadow_truncate import past_guard
@@ -178,17 +178,18 @@ class DeferredChanges:
 
     async def _begin(self, *statements: Statement) -> None:
         self._backend.repeated, self._open, self._needed = [], True, False
-        await self._backend.run(WINDOW.begin)
-        self._backend.savepoints.clear()
         if statements:
-            await self._run(*statements)
+            await self._run(*statements, first=(WINDOW.begin,))
+        else:
+            await self._backend.run(WINDOW.begin)
+        self._backend.savepoints.clear()
 
-    async def _run(self, *statements: Statement) -> None:
+    async def _run(self, *statements: Statement, first: Sequence[Statement] = ()) -> None:
         """Execute the deferred changes. An error that did not occur at first execution was caused by a concurrent
         session: 40001.
         """
         try:
-            await patiently(self._backend, lambda: self._backend.run(*statements))
+            await patiently_between(self._backend, lambda: self._backend.run(*statements), first)
         except BackendLostError:
             raise
         except SluiceError as error:
@@ -340,26 +341,39 @@ class DeferredChanges:
         await self.close()
         for change in pending:
             await change.demands.prepare()
-        await self._look_again()
+        if not all(change.demands.are_none for change in pending):
+            await self._look_again()
         locking = [statement for change in pending for statement in change.demands.locking]
         if locking:
             await self._run(*locking)
         self._settled = len(self._made)
-        for change in pending:
-            await self._run(*self._carried_out(change, in_window=False), self._marked(change), *self._keep())
-            await change.demands.meet()
+        for last, statements in self._together(pending, in_window=False):
+            await self._run(*statements, self._marked(last), *self._keep())
+            await last.demands.meet()
 
     async def _look_again(self) -> None:
         await self._begin()
         noted: set[tuple[int, int]] = set()
-        for change in self.pending:
-            await self._run(*self._carried_out(change, in_window=True))
-            await change.demands.note(noted)
+        for last, statements in self._together(self.pending, in_window=True):
+            await self._run(*statements)
+            await last.demands.note(noted)
         for change in self.pending:
             await change.demands.merge()
         for change in self.pending:
             await change.demands.look_again()
         await self.close()
+
+    def _together(
+        self, changes: Iterable[DeferredChange], *, in_window: bool
+    ) -> Iterator[tuple[DeferredChange, list[Statement]]]:
+        """The statements of these changes, and the last change whose they are: neighbours without demands go together,
+        in one message.
+        """
+        for are_none, each in groupby(changes, key=lambda change: change.demands.are_none):
+            neighbours = list(each)
+            for group in [neighbours] if are_none else [[change] for change in neighbours]:
+                carried_out = (self._carried_out(change, in_window=in_window) for change in group)
+                yield group[-1], list(chain.from_iterable(carried_out))
 
     async def rolled_back(self) -> None:
         """After a return to a savepoint: forget changes that were deferred or settled after it."""

@@ -52,6 +52,11 @@ class Demands:
         return {oid: self._session.transaction.stagings(oid) for read_at in self._seen.values() for oid in read_at}
 
     @property
+    def are_none(self) -> bool:
+        """Whether it checks and rewrites nothing."""
+        return not self._seen and self.rewriting is None
+
+    @property
     def rewritten(self) -> int | None:
         """The table whose files are rewritten."""
         return None if self.rewriting is None else self.rewriting.relid

@@ -129,6 +129,8 @@ class _Emptying(NoDemands):
     and no further tables that reference the `named` ones.
     """
 
+    are_none = False
+
     def __init__(self, session: SessionContext, named: Sequence[int], tables: Iterable[int]) -> None:
         self._session = session
         self._named = named
