@@ -2,7 +2,8 @@
 -- it has looked keys up, FOR KEY SHARE where it has read. A block that carries changes of schema out in a window
 -- (docs/schema-changes.md) locks such rows for moments, in savepoints that it releases within the window. PostgreSQL then
 -- lets who waits for the row wait for the end of the block, though the window is undone at once: it knows a released
--- savepoint only as a part of the whole transaction. So one waits in attempts, and looks at the row again.
+-- savepoint only as a part of the whole transaction. So one waits in attempts, and looks at the row again. A change of
+-- schema waits so for its turn (schema_changes.sql).
 
 -- Lock a table's row. A table that is gone has none.
 CREATE FUNCTION pg_sluice.lock_for_commit(shadow oid, strength text) RETURNS void LANGUAGE plpgsql
@@ -16,12 +17,13 @@ BEGIN
         PERFORM FROM pg_sluice.relation r WHERE r.relid = shadow FOR KEY SHARE SKIP LOCKED;
     END IF;
     IF NOT FOUND AND EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = shadow) THEN
-        PERFORM pg_sluice.await_for_commit(shadow, strength);
+        PERFORM pg_sluice.await_row('relation', shadow, strength);
     END IF;
 END $$;
 
--- The same, waiting up to the session's lock_timeout. Attempts grow until PostgreSQL looks for a deadlock within one.
-CREATE FUNCTION pg_sluice.await_for_commit(shadow oid, strength text) RETURNS void LANGUAGE plpgsql
+-- Lock a table's row in this relation of pg_sluice, after up to the session's lock_timeout. Attempts grow until
+-- PostgreSQL looks for a deadlock within one.
+CREATE FUNCTION pg_sluice.await_row(of_relation name, shadow oid, strength text) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     session_limit text := pg_sluice.backend_setting('lock_timeout');
@@ -33,7 +35,7 @@ BEGIN
         BEGIN
             PERFORM set_config('lock_timeout', ceil(extract(epoch FROM least(attempt, ends - clock_timestamp())) * 1000)
                 ::integer || 'ms', true);
-            EXECUTE format('SELECT FROM pg_sluice.relation r WHERE r.relid = $1 FOR %s', strength) USING shadow;
+            EXECUTE format('SELECT FROM pg_sluice.%I r WHERE r.relid = $1 FOR %s', of_relation, strength) USING shadow;
             PERFORM set_config('lock_timeout', session_limit, true);
             RETURN;
         EXCEPTION WHEN lock_not_available THEN

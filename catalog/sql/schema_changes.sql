@@ -69,8 +69,11 @@ BEGIN
         RETURN false;
     END IF;
     INSERT INTO pg_sluice.changing VALUES (shadow) ON CONFLICT DO NOTHING;
-    PERFORM FROM pg_sluice.changing o WHERE o.relid = shadow FOR UPDATE;
-    IF NOT FOUND OR EXISTS (SELECT FROM pg_sluice.changes_at_work(shadow)) THEN
+    PERFORM FROM pg_sluice.changing o WHERE o.relid = shadow FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        PERFORM pg_sluice.await_row('changing', shadow, 'UPDATE');
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_sluice.changing o WHERE o.relid = shadow) OR EXISTS (SELECT FROM pg_sluice.changes_at_work(shadow)) THEN
         RAISE SQLSTATE 'SL000';
     END IF;
     RETURN true;

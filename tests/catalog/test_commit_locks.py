@@ -85,6 +85,18 @@ async def test_a_window_that_was_undone_is_not_waited_for(
         assert await lake.client.fetchval("SHOW lock_timeout") == "0"
 
 
+async def test_a_change_of_schema_does_not_wait_for_an_undone_window(
+    lake: CatalogUnderTest, block: asyncpg.Connection
+) -> None:
+    oid = await _table(lake)
+    await block.execute(f"SELECT FROM pg_sluice.changing WHERE relid = {oid} FOR UPDATE; RELEASE within")
+    asked = own(f"SELECT pg_sluice.order_changes({oid}::pg_catalog.oid)")
+    waiting = asyncio.create_task(lake.client.execute(asked))
+    await _until_blocked(lake, waiting)
+    await block.execute("ROLLBACK TO w")
+    await asyncio.wait_for(waiting, 5)
+
+
 async def test_who_holds_the_table_is_waited_for(lake: CatalogUnderTest, block: asyncpg.Connection) -> None:
     """Several attempts long, and in the end once."""
     oid = await _table(lake)
