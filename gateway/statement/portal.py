@@ -24,11 +24,12 @@ from planner.spark.plan import Parameter
 
 if TYPE_CHECKING:
     from gateway.backend.analysis import Analysis
+    from gateway.backend.connection import Result
     from gateway.session.session_context import SessionContext
     from gateway.statement.routed import Routed
 
 _IN_BLOCK: Final = " cannot run inside a transaction block"
-_TIMEOUT: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}")
+TIMEOUT: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,12 @@ class StatementPortal(Portal):
 
     async def ask_limit(self) -> None:
         """Apply the session's statement_timeout, if no other question to the backend is due."""
-        [timeout] = await self.session.backend.run(_TIMEOUT)
-        self.limit_time(int(timeout.rows[0][0] or 0) / 1000 or None)
+        [timeout] = await self.session.backend.run(TIMEOUT)
+        self.limit_by(timeout)
+
+    def limit_by(self, answer: Result) -> None:
+        """Apply the session's statement_timeout: the answer to `TIMEOUT`."""
+        self.limit_time(int(answer.rows[0][0] or 0) / 1000 or None)
 
     def limit_time(self, seconds: float | None) -> None:
         """Limit the statement's time in seconds, counted from now, or the session's earlier deadline."""

@@ -21,10 +21,11 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
 from gateway.execution.changes.row_changes import Changing, commit_with
 from gateway.execution.constraints.constraint_validation import meet, obligations
-from gateway.execution.functions.filled_shadows import FilledShadows, too_large
+from gateway.execution.functions.filled_shadows import FilledShadows
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
 from gateway.execution.functions.opened_cursors import CURSORS, opened
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
+from gateway.execution.functions.taken_rows import too_large
 from gateway.execution.functions.trigger_lookup import changed_relations, fired_triggers
 from gateway.execution.locks.row_locks import Waiting
 from gateway.execution.reading.function_tables import (
@@ -53,7 +54,7 @@ from gateway.session.offload import offloaded
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import versions
-from gateway.statement.portal import StatementPortal
+from gateway.statement.portal import TIMEOUT, StatementPortal
 from gateway.wire.messages.backend import CommandComplete
 from planner.syntax.statements import prepared
 from planner.tree.nodes import name_of
@@ -88,13 +89,14 @@ _KEPT_TEXT_MAX: Final = 10_000
 @dataclass(frozen=True, slots=True)
 class _Use:
     """A transaction's use of shadows: the number of the newest table, the backend's cursors, the answers to `SCANS`
-    and `written`, and what it has done to each shadow `before` the statement."""
+    and `written`, what it has done to each shadow `before` the statement, and the answers to what was asked `then`."""
 
     newest: bytes | None
     cursors: Result
     scanned: Result
     wrote: Result
     before: dict[int, Touch]
+    then: list[Result]
 
 
 class _DoesMoreError(Exception):
@@ -201,10 +203,11 @@ class GuardedPortal(StatementPortal):
         wanted = await tables_named(session, self.words) | used
         if not wanted:
             return None
-        [past] = await session.backend.run(_IS_PAST)
-        shadows, cursors = await self.unfilled()
-        if cursors.rows or past.rows[0][0] == b"t":
+        use = await self._use(_IS_PAST, TIMEOUT)
+        [past, timeout] = use.then
+        if use.cursors.rows or past.rows[0][0] == b"t":
             return None
+        shadows = FilledShadows(session, self.analysis.sql, use.newest, use.before)
         session.cursors.filled.clear()
         shadows.words = set(self.words.found)
         await self.hear(shadows, wanted)
@@ -214,7 +217,7 @@ class GuardedPortal(StatementPortal):
         wanted |= {oid for oid in related & known.keys() if known[oid].row_count <= _RELATED_ROWS_MAX}
         if any(version.table.materialized for version in known.values()):
             return None
-        await self.ask_limit()
+        self.limit_by(timeout)
         unread = {oid for oid in wanted & known.keys() if known[oid].row_count > _COPIED_ROWS_MAX and oid not in used}
         self._guessed = self.words.may_build
         return shadows, wanted, unread
@@ -229,13 +232,14 @@ class GuardedPortal(StatementPortal):
         session, backend = self.session, self.session.backend
         session.cursors.check_unread()
         session.run_functions()
-        newest, cursors, scanned, wrote, *_ = await backend.run(NEWEST, CURSORS, SCANS, written(()), WATCHED, *then)
+        asked = NEWEST, CURSORS, SCANS, written(()), WATCHED, *then
+        newest, cursors, scanned, wrote, _, *rest = await backend.run(*asked)
         number = newest.rows[0][0]
         before: dict[int, Touch] = {}
         if wrote.rows or scanned.rows[0][0] != b"0":
             [known] = await backend.run(Statement(TOUCHES, (number,)))
             before = touches(known)
-        return _Use(number, cursors, scanned, wrote, before)
+        return _Use(number, cursors, scanned, wrote, before, rest)
 
     async def _carry_out(self, answers: ResponseSpool) -> tuple[str, FilledShadows | None, set[int]]:
         """Execute over empty shadows. If it used any, undo it, and return which to fill, and how."""
@@ -322,7 +326,7 @@ class GuardedPortal(StatementPortal):
                 was_strict = self._strict
                 unseen, tag = await self._once(shadows, wanted, left_out, answers, unchecked=unchecked)
                 is_done = tag is not None and not unseen and self._strict == was_strict
-                unfetched = await self._note_cursors(shadows, wanted) if is_done else set()
+                unfetched = self._note_cursors(shadows, wanted) if is_done else set()
                 is_done = is_done and not unfetched
                 may_fail = conflicts >= _CONFLICTS_MAX
                 if is_done and tag is not None and await self._settled(shadows, answers, tag, may_fail=may_fail):
@@ -349,11 +353,10 @@ class GuardedPortal(StatementPortal):
             await self.hear(shadows, wanted)
         raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
 
-    async def _note_cursors(self, shadows: FilledShadows, wanted: set[int]) -> set[int]:
+    def _note_cursors(self, shadows: FilledShadows, wanted: set[int]) -> set[int]:
         """Note the cursors that the statement has left open. They read their tables only when they are fetched from: so
         return the tables that must be copied for them."""
-        [now_open] = await self.session.backend.run(CURSORS)
-        left_open = opened(Result(), now_open)
+        left_open = opened(Result(), shadows.cursors)
         if not left_open:
             return set()
         if lacking := shadows.lacking:

@@ -25,14 +25,15 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
 from gateway.execution.functions import effects_beside
+from gateway.execution.functions.opened_cursors import CURSORS
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
 from gateway.execution.functions.sought_keys import SoughtKeys
-from gateway.execution.functions.taken_rows import Taken, missing_key
+from gateway.execution.functions.taken_rows import Taken, missing_key, too_large
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
 from gateway.execution.reading.function_tables import name_arrays
 from gateway.execution.reading.handed_rows import rows_by_keys
-from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
+from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE, is_small
 from gateway.execution.shadow.loaded_rows import Loaded
 from gateway.execution.shadow.shadow import (
     MAY_COPY,
@@ -103,6 +104,7 @@ class FilledShadows:
         self.sought = SoughtKeys(session)
         self._fresh: dict[int, int] = {}  # how many rows the statement has made
         self._touched: Mapping[int, Touch] = {}
+        self.cursors = Result()  # the backend's, after the statement
         self._beside = Result()
         self._begun = False
         self.emptied = frozenset[int]()  # tables that the statement has truncated before it used them
@@ -254,7 +256,8 @@ class FilledShadows:
     async def look(self, *, failed: bool) -> set[int]:
         """After the statement, or when it has `failed`: the unfilled tables that it has used."""
         end = STATEMENT.again if failed else STATEMENT.release
-        *_, counts = await self._session.backend.run(end, *self.sought.end(), Statement(TOUCHES, (self._newest,)))
+        asked = end, *self.sought.end(), Statement(TOUCHES, (self._newest,)), CURSORS
+        *_, counts, self.cursors = await self._session.backend.run(*asked)
         await self.sought.read(self.versions)
         now = touches(counts)
         self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
@@ -492,9 +495,3 @@ class FilledShadows:
         await self._session.backend.run(FILLED.release)
         self._begun = False
         await self._session.transaction.read_only.restore()
-
-
-def too_large() -> SluiceError:
-    """The refusal of a change of more rows than may be copied."""
-    hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
-    return unsupported("a function that changes rows of so large a lake table", hint=hint)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from catalog.errors import SluiceError, unsupported
+from gateway.execution.reading.postgres_query import SMALL_ROWS
 from planner.plans.row_filter import WantedKeys
 
 if TYPE_CHECKING:
-    from catalog.errors import SluiceError
     from catalog.model import TableVersion
     from gateway.execution.shadow.loaded_rows import Loaded
 
@@ -51,3 +52,9 @@ def missing_key(
         values = dict.fromkeys([*before, *(row for row in zip(*columns, strict=True) if None not in row)])
         return (table.oid, WantedKeys(key.attnums, list(values))) if len(values) > len(before) else None
     return None
+
+
+def too_large() -> SluiceError:
+    """The refusal of a change of more rows than may be copied."""
+    hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
+    return unsupported("a function that changes rows of so large a lake table", hint=hint)
