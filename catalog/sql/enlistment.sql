@@ -249,6 +249,14 @@ BEGIN
         || CASE WHEN kept[2] = own::text THEN kept[1] ELSE own::text END;
 END $$;
 
+-- The same, and which table a shadow belongs to, in which version of its schema.
+CREATE FUNCTION pg_sluice.schema_mark_of(shadow oid) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN pg_sluice.schema_mark() || ' ' || coalesce((
+        SELECT r.table_id || ' ' || r.schema_version FROM pg_sluice.relation r WHERE r.relid = shadow), '');
+END $$;
+
 -- The transaction's present changes count as those at that mark: they were executed again.
 CREATE FUNCTION pg_sluice.keep_own_mark(mark bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -77,8 +77,8 @@ DECLARE
     open text[] := ARRAY[
         'attend', 'backend_setting', 'cancel', 'describe', 'fired_triggers', 'insert_of_cells', 'is_checked', 'is_filled', 'is_told',
         'keep_own_mark', 'kept_text', 'missing_right', 'named_snapshot', 'newest_table', 'node_states', 'of_kept_texts', 'pause', 'put_kept', 'referring',
-        'refuse_in_the_past', 'refuse_rewriting', 'resume', 'runs_users_code', 'schema_mark', 'shadow_changes', 'shadow_scans', 'shadow_touches',
-        'shadow_writes', 'volatile_functions'];
+        'refuse_in_the_past', 'refuse_rewriting', 'resume', 'runs_users_code', 'schema_mark', 'schema_mark_of', 'shadow_changes', 'shadow_scans',
+        'shadow_touches', 'shadow_writes', 'volatile_functions'];
     -- They obey the session's gateway alone (`authorize` in staging.sql).
     asked text[] := ARRAY[
         'begin_emptying', 'carry_arrays', 'changed', 'check_as_owner', 'claim_keys', 'column_obligations', 'conclude', 'elements', 'end_emptying', 'explained',

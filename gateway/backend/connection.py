@@ -111,7 +111,7 @@ class _Answers(asyncio.StreamReader):
 
 
 class Backend:
-    """An open connection. `status` is ReadyForQuery's: I, T or E."""
+    """An open connection. `status` is ReadyForQuery's: I, T or E. `is_bound`: `run` met an error after a Bind."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: Address) -> None:
         self._reader = reader
@@ -129,7 +129,7 @@ class Backend:
         self.address = address
         self.status = b"I"
         # Whether all that was sent is answered, and ended with Sync.
-        self.at_rest = False
+        self.at_rest = self.is_bound = False
         self.process_id = 0
         self.started = 0  # as in BackendId, after the first identification
         self.key = b""
@@ -388,8 +388,7 @@ class Backend:
         """
         if not statements and self.at_rest:
             return []
-        parameters = self.parameters if switching else {}
-        order = switched([statement.sql for statement in statements], parameters, self.status)
+        order = switched([each.sql for each in statements], self.parameters if switching else {}, self.status)
         sent = [Statement(each) if isinstance(each, str) else statements[each] for each in order]
         for statement in sent:
             self._note_savepoint(statement.sql)
@@ -427,14 +426,14 @@ class Backend:
         self, statements: Sequence[Statement], sync: bool, *, closed: int
     ) -> list[Result]:
         """The results; `closed` CloseCompletes come before them."""
-        count = len(statements)
-        results = [Result()]
+        count, results = len(statements), [Result()]
         closed, size = -closed, 0
         error: SluiceError | None = None
         while sync or (len(results) <= count and error is None):
             frame = self._plain() or await self.next()
             assert isinstance(frame, Frame)
             if frame.type in _SILENT:
+                self.is_bound = frame.type == answers.BindComplete.type
                 continue
             if frame.type == answers.CloseComplete.type:
                 closed += 1
@@ -455,6 +454,7 @@ class Backend:
             if frame.type == ReadyForQuery.type:
                 break
             if frame.type == answers.CommandComplete.type:
+                self.is_bound = False
                 results[-1].tag = frame.body[:-1].decode()
                 continue
             message = decode_backend(frame.type, frame.body)

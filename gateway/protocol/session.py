@@ -23,11 +23,13 @@ from gateway.execution.functions.late_triggers import fire_late
 from gateway.node.gateway_context import GatewayContext
 from gateway.protocol import simple_query
 from gateway.protocol.extended_query import ExtendedQuery
+from gateway.protocol.following_inserts import Following
 from gateway.session.repeated_execution import REPETITIONS_MAX
 from gateway.session.schema_propagation import shut_down, spread
+from gateway.transaction.inserted import Inserted
 from gateway.wire.framing import HEADER_BYTES, Frame, UnknownTypeError
 from gateway.wire.messages import frontend
-from gateway.wire.messages.backend import ErrorResponse, NoData, ReadyForQuery
+from gateway.wire.messages.backend import ErrorResponse, NoData, ParseComplete, ReadyForQuery
 from gateway.wire.states import Action, State
 
 _LOG: Final = logging.getLogger("sluice.session")
@@ -44,6 +46,9 @@ _NAMED: Final = {
 }
 # Messages that end a pipeline without Sync; its answers are sent first.
 _SIMPLE: Final = frozenset({frontend.Query, frontend.FunctionCall})
+# Messages that may go on with a series of INSERTs; Sync neither does nor ends it.
+_GOING_ON: Final = frozenset({frontend.Query, frontend.Parse, frontend.Bind, frontend.Sync})
+_UNNAMED: Final = b"\0"
 _BEGINNING: Final = frozenset({frontend.Query, frontend.Parse, frontend.Bind, frontend.Execute, frontend.FunctionCall})
 
 
@@ -54,6 +59,9 @@ class Session(ExtendedQuery):
         super().__init__(gateway, client, backend, user)
         # Portals of the lake that a failed block has, and whether they return rows.
         self._failed_portals: dict[str, bool] = {}
+        self._following: Following | None = None
+        # The Parse of the statement without a name.
+        self._unnamed = b""
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -162,6 +170,8 @@ class Session(ExtendedQuery):
                 await refuse_own(frame.data)
             if kind in _NAMED:
                 refuse_own_names(frame, *_NAMED[kind])
+            if self._following is not None and kind not in _GOING_ON:
+                await self._end_following()
             await handler(frame)
             await self.client.settle()
         except BackendLostError:
@@ -231,13 +241,38 @@ class Session(ExtendedQuery):
         self.machine.sent(ReadyForQuery)
         self.client.send(ReadyForQuery(self.backend.status))
 
+    # ── series of INSERTs ───────────────────────────────────────────────────────────────────────────────
+
+    def _take_inserted(self) -> Inserted | None:
+        inserted, self.inserted = self.inserted, None
+        return inserted
+
+    async def _end_following(self) -> None:
+        following, self._following = self._following, None
+        if following is not None:
+            await following.series.end()
+
+    async def _fail(self, error: SluiceError) -> None:
+        self._following = self.inserted = None  # what waits is part of the block that fails
+        await super()._fail(error)
+
     # ── simple query ────────────────────────────────────────────────────────────────────────────────────
 
     async def _query(self, frame: Frame) -> None:
         self._statements.forget("")
         await self._forget_portal("")
+        if self._following is not None:
+            text = (await self.encoding.read(frontend.Query, frame)).query
+            if not (self.pipelining or frame.is_large) and await self._following.query(text):
+                return
+            await self._end_following()
         await self._join()
+        self._take_inserted()
         await simple_query.answer(self, frame)
+        inserted = self._take_inserted()
+        if inserted is not None and not frame.is_large:
+            following = Following.of(self, inserted, text=(await self.encoding.read(frontend.Query, frame)).query)
+            self._following = following if following.shape is not None else None
 
     async def _function_call(self, frame: Frame) -> None:
         await self._join()
@@ -283,10 +318,39 @@ class Session(ExtendedQuery):
         else:
             self.send_noted(NoData())
 
+    async def _parse(self, frame: Frame) -> None:
+        following = self._following
+        if following is not None:
+            if following.prepared is not None and not following.name and frame.data == self._unnamed:
+                self.send_noted(ParseComplete())  # the backend has it
+                return
+            await self._end_following()
+        await super()._parse(frame)
+        if frame.data[HEADER_BYTES : HEADER_BYTES + 1] == _UNNAMED:
+            self._unnamed = b"" if frame.is_large else bytes(frame.data)
+
+    async def _bind(self, frame: Frame) -> None:
+        following = self._following
+        if following is not None:
+            message = await self.encoding.read(frontend.Bind, frame)
+            known = self._statements.known(message.statement)
+            is_it = message.statement == following.name and known.lake is following.prepared
+            is_sure = is_it and not (message.statement and self.is_named_since(known.naming))
+            if is_sure and await following.bind(self, message):
+                self.pipelining = True
+                return
+            await self._end_following()
+        await super()._bind(frame)
+
     async def _execute(self, frame: Frame) -> None:
-        if self._has_failed(beginning(frame).decode("utf-8", "replace")):
+        name = beginning(frame).decode("utf-8", "replace")
+        if self._has_failed(name):
             raise _ignored()
+        self._take_inserted()
         await super()._execute(frame)
+        inserted = self._take_inserted()
+        if inserted is not None and (bound := self._portals.get(name)) is not None:
+            self._following = Following.of(self, inserted, portal=bound)
 
     def _has_failed(self, name: str) -> bool:
         return self.backend.status == b"E" and name in self._failed_portals

@@ -28,6 +28,7 @@ from gateway.session.repeated_execution import REPETITIONS_MAX
 from gateway.session.reported_settings import ReportedSettings
 from gateway.session.session_timeouts import SessionTimeouts
 from gateway.session.snapshot_pin import SnapshotPin
+from gateway.transaction.inserted import Inserted
 from gateway.transaction.transaction import Transaction
 from gateway.wire.framing import Frame
 from gateway.wire.messages.backend import (
@@ -69,6 +70,7 @@ class SessionContext:
     `ran_functions`: a function ran that may have opened cursors unknown to the gateway.
     `namings`: how often SQL may have changed which statement a prepared statement's name means; `renames_later`: it
     may do so unseen.
+    `inserted`: what others like the INSERT that was carried out last can do without.
     `executing`: names whose EXECUTE is being routed. `doom` is the error for which a Spark job was ended.
     `attended`: the backend waits while Spark works (gateway.session.cancel_listener).
     `answering`: a message is being handled; `cancelled`: a CancelRequest came meanwhile.
@@ -98,6 +100,7 @@ class SessionContext:
         self.namings = 0
         self.renames_later = False
         self.executing: set[str] = set()
+        self.inserted: Inserted | None = None
         self.lake_active = False
         self.answering = False
         self.cancelled = False

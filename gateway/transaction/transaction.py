@@ -146,8 +146,8 @@ class Transaction:
         if self.open:
             past, answer, *answers = await self._backend.run(*questions)
         else:
-            _, past, answer, *answers = await self._backend.run(BEGIN, *questions)
             self.implicit = self.fresh = True
+            _, past, answer, *answers = await self._backend.run(BEGIN, *questions)
             self.isolation = isolation_of(past.rows[0][1])
             if then and self.isolation is not Isolation.READ_COMMITTED:  # the savepoint's end would undo the level
                 await self._backend.run(*TRIAL.undo)

@@ -76,7 +76,7 @@ def counted() -> Iterator[Counted]:
     [
         ("query by key", "SELECT n, name FROM counted WHERE id = %s", 0, 2),
         ("query of few rows", "SELECT count(*) FROM counted WHERE n > %s", 0, 6),
-        ("insert", "INSERT INTO counted VALUES (%s, 1, 'new')", 1000, 6),
+        ("insert", "INSERT INTO counted VALUES (%s, 1, 'new')", 1000, 4),
         ("update", "UPDATE counted SET n = n + 1 WHERE id = %s", 20, 11),
         ("update by a constant", "UPDATE counted SET n = 7 WHERE id = %s", 20, 7),
         ("upsert", "INSERT INTO counted VALUES (%s, 1, '') ON CONFLICT (id) DO UPDATE SET n = 0", 40, 15),
@@ -94,3 +94,20 @@ def test_a_query_at_postgresql(counted: Counted) -> None:
     """Prepared and executed at once, by one message after another."""
     arguments = [(number,) for number in range(_TIMES)]
     assert counted.trips("SELECT %s + 1", arguments, prepare=False) <= 2
+
+
+@pytest.mark.parametrize(("first", "way"), [(5000, "text"), (5100, "prepared"), (5200, "parsed anew")])
+def test_an_insert_that_follows_others_in_a_block(counted: Counted, first: int, way: str) -> None:
+    """PostgreSQL makes the row, and its key is claimed; all rows are staged together."""
+    sql = "INSERT INTO counted VALUES ({}, 1, 'new')"
+    connection, proxy = counted.connection, counted.proxy
+    found = []
+    with connection.transaction():
+        for number in range(first, first + _TIMES):
+            before = proxy.trips
+            if way == "text":
+                connection.execute(sql.format(number).encode())
+            else:
+                connection.execute(sql.format("%s").encode(), (number,), prepare=way == "prepared")
+            found.append(proxy.trips - before)
+    assert min(found) <= 2

@@ -16,6 +16,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway.backend.connection import BackendLostError
 from gateway.backend.savepoints import REPEATED, TRIAL
 from gateway.execution.changes.combined_files import combine_files
+from gateway.execution.changes.insert_series import may_be_followed
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.shadow.function_guard import (
     guarding_functions,
@@ -31,6 +32,7 @@ from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import Holding, functions_of_rules, hold, holding, rules
 from gateway.statement.portal import StatementPortal
 from gateway.transaction.enlistment import SchemaChangedError
+from gateway.transaction.inserted import Inserted
 from gateway.wire.messages.backend import CommandComplete
 from planner.plans.computable import functions_of_users
 from planner.tree.nodes import Node
@@ -101,7 +103,11 @@ class InsertRowsPortal(StatementPortal):
             if self.binding.raw_query is None:
                 self.announce()
             await kept.give(session.client)
+            alike = before and result.data_files and not (changing.limits_idling or self.routed.query.hasRowSecurity)
+            alike = alike and may_be_followed(session, version.table)
             await changing.finish(tag)
+            if alike and not session.transaction.implicit:
+                session.inserted = Inserted(version, changing.mark, changing.seconds)
         session.client.send(CommandComplete(tag))
 
     def limit_time(self, seconds: float | None) -> None:

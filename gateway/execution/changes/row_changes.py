@@ -103,11 +103,17 @@ class Changing:
         self._then = then
         self.begun: Sequence[Result] = ()
         self._idle_timeout = "0"
+        self.seconds: float | None = None  # of statement_timeout
         self.mark = SchemaMark(0, 0)  # at the statement's beginning
         self._modes: Mapping[str, bool] = {}
         # Outstanding consequences of foreign keys, in their order; set while they run.
         self._events: deque[Callable[[], Awaitable[None]]] = deque()
         self._follows = False
+
+    @property
+    def limits_idling(self) -> bool:
+        """Whether the client has PostgreSQL end transactions that are idle for a time."""
+        return self._idle_timeout != "0"
 
     async def __aenter__(self) -> Self:
         settings, self.begun = await self._transaction.begin_statement(_SETTINGS, *self._locks, then=self._then)
@@ -122,7 +128,8 @@ class Changing:
                 SqlState.READ_ONLY_SQL_TRANSACTION, f"cannot execute {self._what} in a read-only transaction"
             )
         self._transaction.refuse_strict_write(level)
-        self._portal.limit_time(int(milliseconds) / 1000 or None)
+        self.seconds = int(milliseconds) / 1000 or None
+        self._portal.limit_time(self.seconds)
         self._transaction.hot_rows_max = hot_rows.asked(hot)
         return self
 
