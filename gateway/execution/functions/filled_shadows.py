@@ -256,9 +256,9 @@ class FilledShadows:
     async def look(self, *, failed: bool) -> set[int]:
         """After the statement, or when it has `failed`: the unfilled tables that it has used."""
         end = STATEMENT.again if failed else STATEMENT.release
-        asked = end, *self.sought.end(), Statement(TOUCHES, (self._newest,)), CURSORS
-        *_, counts, self.cursors = await self._session.backend.run(*asked)
-        await self.sought.read(self.versions)
+        asked = end, *self.sought.end(self._sql), Statement(TOUCHES, (self._newest,)), CURSORS
+        _, *ended, counts, self.cursors = await self._session.backend.run(*asked)
+        await self.sought.read(ended, self.versions)
         now = touches(counts)
         self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
         self._note_truncated()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
+from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError
 from gateway.backend.messages_aside import PrintedPlans
 from gateway.backend.own_statement import Statement
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from catalog.model import Table, TableVersion
+    from gateway.backend.connection import Result
     from gateway.session.session_context import SessionContext
     from planner.tree.builtins import Builtins
 
@@ -52,13 +54,19 @@ _PRINT: Final = (
         " pg_catalog.set_config('debug_print_plan', 'on', true)"
     ),
 )
+# Settings that hide plans. Where a function of users names one, a plan may be missing.
+_HIDING: Final = "client_min_messages|debug_print_plan"
 # What a function has set meanwhile stays.
-_PRINT_NO_MORE: Final = """
+_PRINT_NO_MORE: Final = f"""
 SELECT pg_catalog.set_config('debug_print_plan', 'off', true),
     CASE WHEN pg_sluice.backend_setting('client_min_messages') OPERATOR(pg_catalog.=) 'log'
         THEN pg_catalog.set_config('client_min_messages', $1, true) END,
     CASE WHEN pg_sluice.backend_setting('plan_cache_mode') OPERATOR(pg_catalog.=) 'force_custom_plan'
-        THEN pg_catalog.set_config('plan_cache_mode', $2, true) END
+        THEN pg_catalog.set_config('plan_cache_mode', $2, true) END,
+    $3::pg_catalog.text OPERATOR(pg_catalog.~*) '{_HIDING}' OR EXISTS (
+        SELECT FROM pg_catalog.pg_proc WHERE oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID} AND
+            pg_catalog.concat(prosrc, proconfig, prosqlbody) OPERATOR(pg_catalog.~*) '{_HIDING}'
+            AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace)
 """
 
 
@@ -106,9 +114,9 @@ class SoughtKeys:
         self._printed = self._session.backend.aside.plans = PrintedPlans(hidden)
         return _PRINT
 
-    def end(self) -> Sequence[Statement]:
-        """What ends that."""
-        return (Statement(_PRINT_NO_MORE, self._settings),) if self._printed is not None else ()
+    def end(self, sql: str) -> Sequence[Statement]:
+        """What ends that, for a statement of this text."""
+        return (Statement(_PRINT_NO_MORE, (*self._settings, sql)),) if self._printed is not None else ()
 
     def __enter__(self) -> None:
         """The statement runs."""
@@ -126,17 +134,17 @@ class SoughtKeys:
         known, user = self._session.gateway.store.triggers.sought, self._session.user
         known.update({(user, oid): True for oid in self.tables & set(found)})
 
-    async def read(self, versions: Mapping[int, TableVersion]) -> None:
-        """Read the printed plans."""
+    async def read(self, ended: Sequence[Result], versions: Mapping[int, TableVersion]) -> None:
+        """Read the printed plans; `ended` are the answers to `end`."""
         printed, self._printed = self._printed, None
         if printed is None:
             return
         tables = {oid: versions[oid].table for oid in self.tables & versions.keys()}
         builtins = self._session.gateway.builtins
         size = sum(map(len, printed.texts))
-        found = (
-            await offloaded(self._session, size, _plans, printed.texts, tables, builtins) if printed.complete else None
-        )
+        found = None
+        if printed.complete and ended[0].rows[0][-1] == b"f":
+            found = await offloaded(self._session, size, _plans, printed.texts, tables, builtins)
         if found is None:
             self.refuse(self.tables)
         for plan in found or ():
