@@ -36,7 +36,7 @@ NOT_BY_KEYS = {
     "plans that are hidden": "BEGIN SET LOCAL client_min_messages = error;"
     " RETURN (SELECT n FROM sought WHERE id = k); END",
     "plans that may be hidden, beside scans that never run": "DECLARE c integer; BEGIN"
-    " c := CASE WHEN k < 0 THEN (SELECT n FROM sought WHERE id = k + 1) ELSE 0 END;"
+    " c := CASE WHEN random() < 0 THEN (SELECT n FROM sought WHERE id = k + 1) ELSE 0 END;"
     " SET LOCAL client_min_messages = error; RETURN (SELECT n FROM sought WHERE id = k + 0 * c); END",
     "plans that are generic": "BEGIN SET LOCAL plan_cache_mode = force_generic_plan;"
     " RETURN (SELECT n FROM sought WHERE id = k); END",
