@@ -93,7 +93,8 @@ def test_a_hidden_plan_is_not_taken_for_one_that_never_runs(lake: Server) -> Non
     )
     with psycopg.connect(lake.url, autocommit=True) as session:
         _make(session, body)
-        assert session.execute("SELECT pg_temp.f(7)").fetchall() == [(70,)]
+        asked = "SELECT pg_temp.f(7) AS never_asked_before"  # or else the gateway knows that the table is read
+        assert session.execute(asked).fetchall() == [(70,)]
 
 
 def test_keys_that_are_others_each_time(session: psycopg.Connection) -> None:
