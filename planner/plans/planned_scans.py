@@ -14,6 +14,9 @@ from catalog.errors import SluiceError
 from catalog.model import Table
 from planner.plans.row_filter import WantedKeys, wanted_keys
 from planner.spark.plan import Context, SessionValues
+from planner.spark.values import MISSING
+from planner.translate.scan_predicates import as_kept, constant_of
+from planner.translate.scope import Scope, Statement
 from planner.tree.builtins import Builtins
 from planner.tree.nodes import Node, walk
 
@@ -36,6 +39,9 @@ _INDEX_VAR: Final = -3
 _MAIN: Final = 1
 # Column 0 in sets of columns (sysattr.h, FirstLowInvalidHeapAttributeNumber).
 _FIRST_ATTNUM: Final = -7
+# Commands (nodes.h, CmdType).
+_INSERT: Final = 3
+_MERGE: Final = 5
 # What is known only when the plan runs, or belongs to other rows.
 _UNKNOWN: Final = frozenset({"PARAM", "SUBPLAN", "ALTERNATIVESUBPLAN", "CURRENTOFEXPR"})
 
@@ -50,10 +56,12 @@ class PlannedScan(NamedTuple):
 
 
 class PlannedStatement(NamedTuple):
-    """The scans of lake tables, and by the OID of a table the columns that the statement sets in existing rows."""
+    """What a statement does with lake tables, by their OIDs: its scans, the columns that it sets in existing rows, and
+    the keys of the rows that it adds, None where they are not known."""
 
     scans: list[PlannedScan]
     updated: dict[int, frozenset[int]]
+    added: list[tuple[int, WantedKeys | None]]
 
 
 def planned_statement(plan: Node, tables: Mapping[int, Table], builtins: Builtins) -> PlannedStatement:
@@ -63,7 +71,49 @@ def planned_statement(plan: Node, tables: Mapping[int, Table], builtins: Builtin
         for each in plan.permInfos or ()
         if each.relid in tables and each.updatedCols
     }
-    return PlannedStatement(_scans(plan, tables, builtins), updated)
+    scans = _scans(plan, tables, builtins)
+    added: list[tuple[int, WantedKeys | None]] = []
+    for change in walk(plan):
+        table = _target(plan, change, tables)
+        if table is None or change.operation not in (_INSERT, _MERGE):
+            continue
+        keys = _added(change, table, builtins)
+        added.append((table.oid, keys))
+        if change.operation == _INSERT and change.onConflictAction:  # it looks for rows with these keys
+            scans.append(PlannedScan(table.oid, keys, max(1, len(change.arbiterIndexes or ()))))
+    return PlannedStatement(scans, updated, added)
+
+
+def _target(plan: Node, change: Node, tables: Mapping[int, Table]) -> Table | None:
+    if change.type != "MODIFYTABLE":
+        return None
+    [place, *_] = change.resultRelations
+    return tables.get(int(plan.rtable[place - 1].relid))
+
+
+def _added(change: Node, table: Table, builtins: Builtins) -> WantedKeys | None:
+    """The values that the row of an INSERT of constants has in the only key in which it has no NULL."""
+    source = change.lefttree
+    if change.operation != _INSERT or source.type != "RESULT" or source.lefttree is not None:
+        return None
+    if table.triggered or table.computed_keys or not table.keys:
+        return None
+    row: dict[int, Node] = {target.resno: target.expr for target in source.targetlist if not target.resjunk}
+    scope = Scope(Statement(_context(table, builtins)), Node("QUERY", {"rtable": None}), None)
+    found: WantedKeys | None = None
+    for key in table.keys:
+        if not row.keys() >= set(key.attnums):
+            return None
+        given = [row[attnum] for attnum in key.attnums]
+        if key.nulls_distinct and any(each.type == "CONST" and each.constisnull for each in given):
+            continue
+        columns = [table.column(attnum) for attnum in key.attnums]
+        values = [constant_of(scope, each) for each in given]
+        if found is not None or any(value is MISSING for value in values):
+            return None
+        kept = (as_kept(column, (value,))[0] for column, value in zip(columns, values, strict=True))
+        found = WantedKeys(key.attnums, [tuple(kept)])
+    return found or WantedKeys(table.keys[0].attnums, [])
 
 
 def _scans(plan: Node, tables: Mapping[int, Table], builtins: Builtins) -> list[PlannedScan]:
@@ -82,6 +132,10 @@ def _scans(plan: Node, tables: Mapping[int, Table], builtins: Builtins) -> list[
     return found
 
 
+def _context(table: Table, builtins: Builtins) -> Context:
+    return Context(builtins, {table.oid: table}, SessionValues(now=0, statement_now=0))
+
+
 def _wanted(scan: Node, entry: Node, table: Table, builtins: Builtins) -> WantedKeys | None:
     """The keys by the conditions, asked as of a query of the table alone."""
     if not table.keys or scan.type in _OF_PLACES:
@@ -93,9 +147,8 @@ def _wanted(scan: Node, entry: Node, table: Table, builtins: Builtins) -> Wanted
     condition = quals[0] if len(quals) == 1 else Node("BOOLEXPR", {"boolop": "and", "args": quals, "location": -1})
     tree = Node("FROMEXPR", {"fromlist": (place,), "quals": condition})
     fields = {"rtable": (entry,), "jointree": tree, "resultRelation": 0, "rowMarks": None, "cteList": None}
-    context = Context(builtins, {table.oid: table}, SessionValues(now=0, statement_now=0))
     try:
-        return wanted_keys(Node("QUERY", fields), table.oid, context)
+        return wanted_keys(Node("QUERY", fields), table.oid, _context(table, builtins))
     except SluiceError:
         return None
 

@@ -14,6 +14,13 @@ _TOO_LARGE = "a function that reads so large a lake table is not supported"
 
 # Bodies of functions that have the argument `k`; with the key 7 each returns 70. They look up keys.
 BY_KEYS = {
+    "a caught error": "BEGIN INSERT INTO sought (id) VALUES (k); RETURN 0;"
+    " EXCEPTION WHEN unique_violation THEN RETURN (SELECT n FROM sought WHERE id = k); END",
+    "an INSERT with ON CONFLICT": "DECLARE r integer; BEGIN INSERT INTO sought (id, n) VALUES (k, 1)"
+    " ON CONFLICT (id) DO UPDATE SET n = sought.n RETURNING n INTO r; RETURN r; END",
+    "what it adds and takes back": "DECLARE r integer; BEGIN BEGIN INSERT INTO sought (id, n) VALUES (-k, k * 10);"
+    " SELECT n INTO r FROM sought WHERE id = -k; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN END;"
+    " RETURN r + (SELECT count(*) FROM sought WHERE id = -k); END",
     "a variable": "BEGIN RETURN (SELECT n FROM sought WHERE id = k); END",
     "two keys of one table": "BEGIN RETURN (SELECT n FROM sought WHERE id = k AND code = 'c' || k); END",
     "a cursor": "DECLARE c CURSOR FOR SELECT n FROM sought WHERE id = k; r integer;"
@@ -28,8 +35,6 @@ BY_KEYS = {
 }
 # The same, but no plan tells all keys: the table would have to be copied.
 NOT_BY_KEYS = {
-    "a caught error": "BEGIN INSERT INTO sought (id) VALUES (k); RETURN 0;"
-    " EXCEPTION WHEN unique_violation THEN RETURN (SELECT n FROM sought WHERE id = k); END",
     "all rows": "BEGIN RETURN (SELECT max(n) FROM sought WHERE n <= k * 10); END",
     "a key of each row of another": "BEGIN RETURN (SELECT s.n FROM few f LEFT JOIN sought s ON s.id = f.id"
     " WHERE f.id <= k); END",

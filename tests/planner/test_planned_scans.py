@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from catalog.constraints import Key
-from planner.plans.planned_scans import PlannedScan, planned_statement
+from planner.plans.planned_scans import PlannedStatement, planned_statement
 from planner.plans.row_filter import WantedKeys
 from planner.tree.nodes import parse
 from tests.planner.differential import Laboratory
@@ -38,6 +38,11 @@ SCANS: dict[str, list[tuple[tuple[int, ...], list[tuple[int | str, ...]]] | None
     "EXECUTE 'SELECT n FROM looked_up WHERE id = ' || a": [((_ID,), [(7,)])],
     "PERFORM n FROM looked_up_view WHERE id = a": [((_ID,), [(7,)])],
     "INSERT INTO refers VALUES (a)": [((_ID,), [(7,)])],
+    "INSERT INTO looked_up VALUES (a) ON CONFLICT DO NOTHING": [((_ID,), [(7,)])],
+    "INSERT INTO looked_up VALUES (a) ON CONFLICT (id) DO UPDATE SET n = 1": [((_ID,), [(7,)])],
+    "INSERT INTO looked_up (id, code) VALUES (a, 'x') ON CONFLICT DO NOTHING": [None],
+    "INSERT INTO looked_up SELECT g FROM generate_series(a, b) g ON CONFLICT DO NOTHING": [None],
+    "INSERT INTO looked_up VALUES (a), (b) ON CONFLICT DO NOTHING": [None],
     "PERFORM n FROM looked_up WHERE id = NULL::integer": [],
     "PERFORM n FROM looked_up": [None],
     "PERFORM n FROM looked_up WHERE id > a": [None],
@@ -67,8 +72,8 @@ def connection(probes: Laboratory) -> Iterator[psycopg.Connection]:
     connection.close()
 
 
-def _planned(connection: psycopg.Connection, probes: Laboratory, statement: str) -> list[PlannedScan]:
-    """The scans that PostgreSQL plans for a function whose body is the statement."""
+def _planned(connection: psycopg.Connection, probes: Laboratory, statement: str) -> list[PlannedStatement]:
+    """What PostgreSQL plans for a function whose body is the statement."""
     told: list[str] = []
     [(oid,)] = connection.execute("SELECT 'looked_up'::regclass::oid").fetchall()
     [integers] = [table for table in probes.tables.values() if table.name == "integers"]
@@ -90,11 +95,33 @@ def _planned(connection: psycopg.Connection, probes: Laboratory, statement: str)
     finally:
         connection.remove_notice_handler(handler)
     plans = [parse(each) for each in told if each.startswith("{PLANNEDSTMT")]
-    return [scan for plan in plans for scan in planned_statement(plan, {oid: table}, probes.context().builtins).scans]
+    return [planned_statement(plan, {oid: table}, probes.context().builtins) for plan in plans]
+
+
+# And the keys of the rows that it adds.
+ADDED: dict[str, list[tuple[tuple[int, ...], list[tuple[int | str, ...]]] | None]] = {
+    "INSERT INTO looked_up VALUES (a)": [((_ID,), [(7,)])],
+    "INSERT INTO looked_up (id, n) VALUES (a + b, 3)": [((_ID,), [(15,)])],
+    "INSERT INTO looked_up (id, code) VALUES (a, NULL)": [((_ID,), [(7,)])],
+    "INSERT INTO looked_up (id, code) VALUES (a, 'x')": [None],
+    "INSERT INTO looked_up VALUES (a), (b)": [None],
+    "INSERT INTO looked_up SELECT g FROM generate_series(a, b) g": [None],
+    "MERGE INTO looked_up l USING (SELECT a AS x) s ON l.id = s.x WHEN NOT MATCHED THEN INSERT VALUES (x)": [None],
+    "UPDATE looked_up SET id = 3 WHERE id = a": [],
+    "DELETE FROM looked_up WHERE id = a": [],
+}
+
+
+@pytest.mark.parametrize("statement", ADDED)
+def test_rows_that_are_added_have_keys(connection: psycopg.Connection, probes: Laboratory, statement: str) -> None:
+    found = [keys for plan in _planned(connection, probes, statement) for _, keys in plan.added]
+    assert found == [None if each is None else WantedKeys(*each) for each in ADDED[statement]]
+    connection.execute("TRUNCATE looked_up CASCADE")
 
 
 @pytest.mark.parametrize("statement", SCANS)
 def test_scans_name_keys(connection: psycopg.Connection, probes: Laboratory, statement: str) -> None:
-    found = [scan.wanted for scan in _planned(connection, probes, statement)]
+    found = [scan.wanted for plan in _planned(connection, probes, statement) for scan in plan.scans]
     expected = [None if each is None else WantedKeys(*each) for each in SCANS[statement]]
     assert sorted(found, key=str) == sorted(expected, key=str)
+    connection.execute("TRUNCATE looked_up CASCADE")

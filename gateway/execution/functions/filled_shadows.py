@@ -383,7 +383,7 @@ class FilledShadows:
             return True
         fresh = self._fresh.get(oid, 0)
         if oid in self._found and oid in self.sought.tables:
-            return bool(added or replaced) and added != self.sought.new_rows(self.versions[oid].table)
+            return bool(added or replaced) and self.sought.is_doubtful(oid, self.by_keys[oid], added)
         if not replaced:
             return fresh != added
         if oid in self._found and fresh:

@@ -9,7 +9,7 @@ were more than its plans have, or if a plan may need any row, the whole table is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
@@ -82,6 +82,7 @@ class SoughtKeys:
         self._printed: PrintedPlans | None = None
         self._scans: dict[int, list[PlannedScan]] = {}
         self._updated: dict[int, set[int]] = {}
+        self._added: dict[int, list[WantedKeys | None]] = {}
         self._new: dict[int, int] = {}
         self._gone: dict[int, int] = {}
         self._keeps_keys: dict[int, bool] = {}
@@ -103,6 +104,7 @@ class SoughtKeys:
         client_min_messages and plan_cache_mode."""
         self._scans.clear()
         self._updated.clear()
+        self._added.clear()
         self._keeps_keys.clear()
         if not self.tables:
             return ()
@@ -152,6 +154,8 @@ class SoughtKeys:
                 self._scans.setdefault(scan.table_oid, []).append(scan)
             for oid, attnums in plan.updated.items():
                 self._updated.setdefault(oid, set()).update(attnums)
+            for oid, keys in plan.added:
+                self._added.setdefault(oid, []).append(keys)
 
     def note(
         self, table: Table, copied: WantedKeys, rows: tuple[pa.Table, pa.Table, pa.Table], generated: Collection[int]
@@ -171,9 +175,15 @@ class SoughtKeys:
         """Whether the rows that were there have the keys that they had, and no others are there."""
         return self._keeps_keys.get(oid, False) and not self._new[oid] and not self._gone[oid]
 
-    def new_rows(self, table: Table) -> int | None:
-        """How many rows the statement has added and left; None if it may have changed keys meanwhile."""
-        return self._new[table.oid] if self._keeps_keys.get(table.oid) else None
+    def is_doubtful(self, oid: int, copied: WantedKeys, added: int) -> bool:
+        """Whether the statement, which has added so many rows at some time, may have met rows that were not copied, by
+        a key: unless all are copied that its INSERTs can meet, or what it has added is left, for the lake to check."""
+        if not self._keeps_keys.get(oid):
+            return True
+        known = set(copied.values)
+        planned = self._added.get(oid, ())
+        is_copied = all(each is not None and _is_among(each, copied.attnums, known) for each in planned)
+        return not (planned and is_copied) and added != self._new[oid]
 
     def lacks(self, oid: int, copied: WantedKeys | None, scans: int) -> bool:
         """Whether the statement may have needed rows besides those with the `copied` keys. It has scanned the shadow
@@ -184,10 +194,9 @@ class SoughtKeys:
         if copied is None or oid in self.refused or scans > sum(scan.counted for scan in planned):
             return True
         known = set(copied.values)
-        return any(
-            scan.wanted is None or scan.wanted.attnums != copied.attnums or not known.issuperset(scan.wanted.values)
-            for scan in planned
-        )
+        added = [each for each in self._added.get(oid, ()) if each is not None]
+        looked_up = [scan.wanted for scan in planned]
+        return any(each is None or not _is_among(each, copied.attnums, known) for each in [*looked_up, *added])
 
     def learnt(self, oid: int, copied: WantedKeys | None, scans: int) -> WantedKeys | None:
         """The keys that the plans name; None if they do not name all rows that may be needed, or are others again and
@@ -195,7 +204,8 @@ class SoughtKeys:
         planned = self._scans.get(oid, ())
         if not planned or scans > sum(scan.counted for scan in planned):
             return None
-        wanted = [scan.wanted for scan in planned]
+        added = (each for each in self._added.get(oid, ()) if each is not None and each.values)
+        wanted = [*(scan.wanted for scan in planned if scan.wanted is None or scan.wanted.values), *added]
         attnums = {None if each is None else each.attnums for each in wanted}
         values = list(dict.fromkeys(value for each in wanted if each is not None for value in each.values))
         if len(attnums) != 1 or None in attnums or len(values) > _KEYS_MAX:
@@ -207,6 +217,10 @@ class SoughtKeys:
         if self._times[oid] > _TIMES_MAX or self._missed[oid] > _MISSED_MAX:
             return None
         return WantedKeys(first.attnums, values)
+
+
+def _is_among(keys: WantedKeys, attnums: tuple[int, ...], known: set[tuple[Any, ...]]) -> bool:
+    return not keys.values or (keys.attnums == attnums and known.issuperset(keys.values))
 
 
 def _plans(texts: Collection[bytes], tables: Mapping[int, Table], builtins: Builtins) -> list[PlannedStatement] | None:

@@ -115,6 +115,30 @@ BEGIN
 END $$;
 SELECT id, name FROM account WHERE id BETWEEN 19 AND 23 ORDER BY id;
 
+-- Keys that are added
+CREATE FUNCTION count_up(k integer) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE now integer;
+BEGIN
+    INSERT INTO account (id, n) VALUES (k, 1) ON CONFLICT (id) DO UPDATE SET n = account.n + 1 RETURNING n INTO now;
+    RETURN now;
+END $$;
+SELECT count_up(50), count_up(50), count_up(2000050), count_up(2000050);
+CREATE FUNCTION make_or_find(k integer, address text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO account (id, email, name) VALUES (k, address, 'made');
+    RETURN 'made';
+EXCEPTION WHEN unique_violation THEN
+    RETURN (SELECT 'found ' || name FROM account WHERE id = k);
+END $$;
+SELECT make_or_find(60, NULL);
+SELECT make_or_find(3000060, NULL);
+SELECT make_or_find(3000060, NULL);
+RESET sluice.load_limit;
+SELECT make_or_find(3000061, 'e61');
+SELECT make_or_find(80, 'made');
+SELECT id, email, name, n FROM account WHERE id IN (50, 60, 70, 71, 80, 2000050, 3000060, 3000061, 4000070) ORDER BY id;
+SET sluice.load_limit = '20kB';
+
 -- Triggers and references
 CREATE FUNCTION count_booking() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
