@@ -256,7 +256,8 @@ class FilledShadows:
     async def look(self, *, failed: bool) -> set[int]:
         """After the statement, or when it has `failed`: the unfilled tables that it has used."""
         end = STATEMENT.again if failed else STATEMENT.release
-        asked = end, *self.sought.end(self._sql), Statement(TOUCHES, (self._newest,)), CURSORS
+        printing = await self.sought.end(self._sql, self.words, self.versions)
+        asked = end, *printing, Statement(TOUCHES, (self._newest,)), CURSORS
         _, *ended, counts, self.cursors = await self._session.backend.run(*asked)
         await self.sought.read(ended, self.versions)
         now = touches(counts)

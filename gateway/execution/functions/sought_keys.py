@@ -15,8 +15,11 @@ import pyarrow.compute as pc
 
 from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError
+from gateway.backend.arrays import number_array
 from gateway.backend.messages_aside import PrintedPlans
 from gateway.backend.own_statement import Statement
+from gateway.execution.reading.function_tables import QUALIFIED, name_arrays
+from gateway.execution.reading.function_text import TEXT
 from gateway.session.offload import offloaded
 from planner.plans.planned_scans import PlannedScan, PlannedStatement, planned_statement
 from planner.plans.row_filter import WantedKeys
@@ -54,19 +57,28 @@ _PRINT: Final = (
         " pg_catalog.set_config('debug_print_plan', 'on', true)"
     ),
 )
-# Settings that hide plans. Where a function of users names one, a plan may be missing.
+# Settings that hide plans. Where the statement, or a function that it names or fires, has one of them, a plan may be
+# missing. A body in SQL-standard form has no text, but shows that it sets something.
 _HIDING: Final = "client_min_messages|debug_print_plan"
+_MAY_HIDE: Final = f"""
+$1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_HIDING}' OR EXISTS (
+    SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) pronamespace
+    WHERE p.oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID} AND (p.oid OPERATOR(pg_catalog.=) ANY (ARRAY(
+            SELECT tgfoid FROM pg_catalog.pg_trigger WHERE tgrelid OPERATOR(pg_catalog.=) ANY ($4::pg_catalog.oid[])))
+        OR proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) AND (pg_catalog.pg_function_is_visible(p.oid)
+            OR {QUALIFIED.format(column="proname", names="$3")}))
+        AND CASE WHEN prosqlbody IS NULL
+            THEN pg_catalog.concat(prosrc, proconfig) OPERATOR(pg_catalog.~*) '{_HIDING}'
+            ELSE pg_catalog.concat({TEXT}, proconfig) OPERATOR(pg_catalog.~*) '{_HIDING}|set_config' END)
+"""
 # What a function has set meanwhile stays.
 _PRINT_NO_MORE: Final = f"""
 SELECT pg_catalog.set_config('debug_print_plan', 'off', true),
     CASE WHEN pg_sluice.backend_setting('client_min_messages') OPERATOR(pg_catalog.=) 'log'
-        THEN pg_catalog.set_config('client_min_messages', $1, true) END,
+        THEN pg_catalog.set_config('client_min_messages', $5, true) END,
     CASE WHEN pg_sluice.backend_setting('plan_cache_mode') OPERATOR(pg_catalog.=) 'force_custom_plan'
-        THEN pg_catalog.set_config('plan_cache_mode', $2, true) END,
-    $3::pg_catalog.text OPERATOR(pg_catalog.~*) '{_HIDING}' OR EXISTS (
-        SELECT FROM pg_catalog.pg_proc WHERE oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID} AND
-            pg_catalog.concat(prosrc, proconfig, prosqlbody) OPERATOR(pg_catalog.~*) '{_HIDING}'
-            AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace)
+        THEN pg_catalog.set_config('plan_cache_mode', $6, true) END,
+    {_MAY_HIDE}
 """
 
 
@@ -116,9 +128,13 @@ class SoughtKeys:
         self._printed = self._session.backend.aside.plans = PrintedPlans(hidden)
         return _PRINT
 
-    def end(self, sql: str) -> Sequence[Statement]:
-        """What ends that, for a statement of this text."""
-        return (Statement(_PRINT_NO_MORE, (*self._settings, sql)),) if self._printed is not None else ()
+    async def end(self, sql: str, words: Collection[str], tables: Collection[int]) -> Sequence[Statement]:
+        """What ends that, for a statement of this text, which names functions and tables by these words, and uses these
+        tables."""
+        if self._printed is None:
+            return ()
+        names = await name_arrays(self._session, words)
+        return (Statement(_PRINT_NO_MORE, (sql, *names, number_array(tables), *self._settings)),)
 
     def __enter__(self) -> None:
         """The statement runs."""
