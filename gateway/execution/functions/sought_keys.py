@@ -72,9 +72,9 @@ $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_HIDING}' OR EXISTS (
             ELSE pg_catalog.concat({TEXT}, proconfig) OPERATOR(pg_catalog.~*) '{_HIDING}|set_config' END)
 """
 # What a function has set meanwhile stays.
-_PRINT_NO_MORE: Final = f"""
-SELECT pg_catalog.set_config('debug_print_plan', 'off', true),
-    CASE WHEN pg_sluice.backend_setting('client_min_messages') OPERATOR(pg_catalog.=) 'log'
+_PRINT_NO_MORE: Final = Statement("SELECT pg_catalog.set_config('debug_print_plan', 'off', true)")
+_RESTORED: Final = f"""
+SELECT CASE WHEN pg_sluice.backend_setting('client_min_messages') OPERATOR(pg_catalog.=) 'log'
         THEN pg_catalog.set_config('client_min_messages', $5, true) END,
     CASE WHEN pg_sluice.backend_setting('plan_cache_mode') OPERATOR(pg_catalog.=) 'force_custom_plan'
         THEN pg_catalog.set_config('plan_cache_mode', $6, true) END,
@@ -134,7 +134,7 @@ class SoughtKeys:
         if self._printed is None:
             return ()
         names = await name_arrays(self._session, words)
-        return (Statement(_PRINT_NO_MORE, (sql, *names, number_array(tables), *self._settings)),)
+        return _PRINT_NO_MORE, Statement(_RESTORED, (sql, *names, number_array(tables), *self._settings))
 
     def __enter__(self) -> None:
         """The statement runs."""
@@ -161,7 +161,7 @@ class SoughtKeys:
         builtins = self._session.gateway.builtins
         size = sum(map(len, printed.texts))
         found = None
-        if printed.complete and ended[0].rows[0][-1] == b"f":
+        if printed.complete and ended[-1].rows[0][-1] == b"f":
             found = await offloaded(self._session, size, _plans, printed.texts, tables, builtins)
         if found is None:
             self.refuse(self.tables)
