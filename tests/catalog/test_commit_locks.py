@@ -121,7 +121,7 @@ async def test_lock_timeout_is_the_sessions(lake: CatalogUnderTest, block: async
     began = time.monotonic()
     with pytest.raises(asyncpg.LockNotAvailableError, match="canceling statement due to lock timeout"):
         await lake.client.execute("COMMIT")
-    assert 0.4 <= time.monotonic() - began < 2
+    assert 0.4 <= time.monotonic() - began < 5
 
 
 async def test_a_deadlock_is_found(lake: CatalogUnderTest, block: asyncpg.Connection) -> None:
