@@ -111,3 +111,23 @@ def test_an_insert_that_follows_others_in_a_block(counted: Counted, first: int, 
                 connection.execute(sql.format("%s").encode(), (number,), prepare=way == "prepared")
             found.append(proxy.trips - before)
     assert min(found) <= 2
+
+
+@pytest.mark.parametrize(
+    ("first", "sql"),
+    [
+        (6000, "INSERT INTO counted SELECT g, 1, 'new' FROM generate_series({0}, {0}) g"),
+        (6100, "INSERT INTO counted VALUES (generate_series({0}, {0}), 1, 'new')"),
+        (7000, "INSERT INTO counted SELECT {0}, 1, 'new' UNION ALL SELECT {0} + 100, 1, 'new'"),
+    ],
+)
+def test_only_inserts_of_few_rows_follow_others(counted: Counted, first: int, sql: str) -> None:
+    """What a series makes is read at once, so the text says how many rows there are, whatever the parameters."""
+    connection, proxy = counted.connection, counted.proxy
+    found = []
+    with connection.transaction():
+        for number in range(first, first + _TIMES):
+            before = proxy.trips
+            connection.execute(sql.replace("{0}", "%(n)s::integer").encode(), {"n": number}, prepare=True)
+            found.append(proxy.trips - before)
+    assert min(found[1:]) > 2

@@ -104,7 +104,7 @@ class InsertRowsPortal(StatementPortal):
                 self.announce()
             await kept.give(session.client)
             alike = before and result.data_files and not (changing.limits_idling or self.routed.query.hasRowSecurity)
-            alike = alike and may_be_followed(session, version.table)
+            alike = alike and may_be_followed(session, version.table, self.routed.query)
             await changing.finish(tag)
             if alike and not session.transaction.implicit:
                 session.inserted = Inserted(version, changing.mark, changing.seconds)

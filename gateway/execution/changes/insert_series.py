@@ -34,6 +34,7 @@ from gateway.transaction.inserted import Inserted
 from gateway.transaction.isolation_level import Isolation
 from gateway.values import convert_binary
 from gateway.wire.messages.backend import CommandComplete
+from planner.translate.scope import RTE_VALUES
 from storage.indexes.keys import KeyChunk, LiveFile, duplicate, keys_of
 from storage.spark.async_parquet_writer import WriterAside
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from gateway.transaction.own_changes import OwnChange
     from gateway.wire.messages.layout import Message
+    from planner.tree.nodes import Node
 
 # Others may change, too, whether policies apply to the client.
 _MARK: Final = (
@@ -55,6 +57,8 @@ _MARK: Final = (
 # A cancel, or a limit of time, does not come from a schema.
 _ENDING: Final = frozenset({SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DEADLOCK_DETECTED})
 _ROWS_MAX: Final = 5_000
+# Statements of more rows are no series.
+_STATEMENT_ROWS_MAX: Final = 100
 _BYTES_MAX: Final = 2**20
 # All their values fit into lake tables, so that rows need not be read at once.
 _HELD_ALWAYS: Final = frozenset(
@@ -66,8 +70,10 @@ _COUNT_BYTES: Final = 2
 _FILES_AT_ONCE: Final = 16
 
 
-def may_be_followed(session: SessionContext, table: Table) -> bool:
+def may_be_followed(session: SessionContext, table: Table, query: Node) -> bool:
     """Whether an INSERT that is about to end, in the client's block or in one of its own, may begin a series."""
+    if not _makes_few_rows(query):
+        return False
     transaction = session.transaction
     plain = (
         not (transaction.deferred.pending or transaction.read_only.stands)
@@ -80,6 +86,17 @@ def may_be_followed(session: SessionContext, table: Table) -> bool:
         table.foreign_keys or table.computed_keys or table.materialized or any(key.deferrable for key in table.keys)
     )
     return plain and alike and not transaction.enlistment.alters(table.table_id)
+
+
+def _makes_few_rows(query: Node) -> bool:
+    """Whether VALUES say how many rows it makes, with any parameters, and these are few: they are read at once."""
+    sources = query.jointree.fromlist or ()
+    if query.hasTargetSRFs or len(sources) > 1:
+        return False
+    if not sources:
+        return True
+    entry = query.rtable[sources[0].rtindex - 1] if sources[0].type == "RANGETBLREF" else None
+    return entry is not None and entry.rtekind == RTE_VALUES and len(entry.values_lists) <= _STATEMENT_ROWS_MAX
 
 
 class InsertSeries:
