@@ -24,6 +24,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import statement_timeout
 from gateway.backend.connection import Backend
 from gateway.backend.encoded_statement import CLOSES, encode_statement
+from gateway.backend.messages_aside import PRINTED_BY
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.client.encoding import client_encoding
@@ -58,8 +59,6 @@ _OFF: Final = Statement(
 )
 # Characters that take a millisecond to copy.
 _LARGE: Final = 1 << 20
-# The file and routine of PostgreSQL that print a tree. RAISE has others, which no client can choose.
-_PRINTED_BY: Final = ("print.c", "elog_node_display")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,4 +245,4 @@ def _large_notice(data: bytes) -> NoticeResponse:
 
 def _is_tree(notice: Mapping[str, str]) -> bool:
     """Whether PostgreSQL has printed a rewritten tree, of the statement or, with a context, of a function."""
-    return notice["M"] == TREE_MESSAGE and (notice.get("F"), notice.get("R")) == _PRINTED_BY
+    return notice["M"] == TREE_MESSAGE and (notice.get("F"), notice.get("R")) == PRINTED_BY

@@ -19,9 +19,10 @@ _NUMBER_LENGTH_MAX: Final = 19
 _SEVERITY: Final = re.compile(rb"\0V([A-Z]+)\0")
 _PLAN: Final = b"\0Mplan:\0D"
 # The file and routine of PostgreSQL that print a tree. RAISE has others, which no client can choose.
-_PRINTED: Final = re.compile(rb"\0Fprint\.c\0L\d+\0Relog_node_display\0\0\Z")
+PRINTED_BY: Final = ("print.c", "elog_node_display")
+_PRINTED: Final = re.compile(r"\0F{}\0L\d+\0R{}\0\0\Z".format(*map(re.escape, PRINTED_BY)).encode())
 _TAIL_BYTES: Final = 100
-_PLANS_MAX: Final = 200
+PLANS_MAX: Final = 200
 _PLAN_BYTES_MAX: Final = 4 << 20
 
 
@@ -49,7 +50,7 @@ class PrintedPlans:
 
     def _keep(self, data: bytes, start: int) -> None:
         self._size += len(data)
-        self.complete = self.complete and len(self.texts) < _PLANS_MAX and self._size <= _PLAN_BYTES_MAX
+        self.complete = self.complete and len(self.texts) < PLANS_MAX and self._size <= _PLAN_BYTES_MAX
         if self.complete:
             self.texts.append(bytes(data[start : data.index(b"\0", start)]))
 

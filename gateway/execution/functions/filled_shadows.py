@@ -20,6 +20,7 @@ from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
+from gateway.backend.messages_aside import PLANS_MAX
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
@@ -273,6 +274,7 @@ class FilledShadows:
         others = [oid for oid in unseen if oid not in self.versions]
         known = {**self.versions, **(await versions(self._session, others) if others else {})}
         large = {oid for oid in known.keys() & unseen if self.sought.may_seek(known[oid])} - self.exclusive
+        self._copy_whole([oid for oid in large if self._scans_since(oid) > PLANS_MAX])
         for oid in large & self.sought.tables:
             keys = self.sought.learnt(oid, self.by_keys.get(oid), self._scans_since(oid))
             if keys is None:
