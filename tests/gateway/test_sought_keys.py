@@ -130,6 +130,18 @@ def test_only_functions_that_are_called_hide_plans(lake: Server, function: str) 
         lake.psql("-qc", "DROP FUNCTION hides")
 
 
+def test_of_many_new_rows_no_keys_are_looked_up(lake: Server) -> None:
+    """The table is copied, so that the function catches the violation."""
+    body = (
+        "BEGIN INSERT INTO sought (id) SELECT g FROM generate_series(29000, 31000) g; RETURN 0;"
+        " EXCEPTION WHEN unique_violation THEN RETURN k * 10; END"
+    )
+    with psycopg.connect(lake.url, autocommit=True) as session:
+        asked = _made(session, body)
+        assert session.execute(asked.encode()).fetchall() == [(70,)]
+        assert session.execute("SELECT count(*) FROM sought WHERE id > 28999").fetchall() == [(_ROWS - 28_999,)]
+
+
 def test_keys_that_are_others_each_time(session: psycopg.Connection) -> None:
     session.execute("CREATE TEMPORARY SEQUENCE numbers")
     asked = _made(session, "BEGIN RETURN (SELECT n FROM sought WHERE id = k * 0 + nextval('numbers')); END")

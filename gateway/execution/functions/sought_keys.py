@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # Of fewer rows all are copied.
 SOUGHT_FROM: Final = 20_000
 # More keys are not looked up one by one.
-_KEYS_MAX: Final = 1_000
+KEYS_MAX: Final = 1_000
 # So often keys are learnt of a table: a row may name the key of the next. So often they may be others than before.
 _TIMES_MAX: Final = 15
 _MISSED_MAX: Final = 1
@@ -224,7 +224,7 @@ class SoughtKeys:
         wanted = [*(scan.wanted for scan in planned if scan.wanted is None or scan.wanted.values), *added]
         attnums = {None if each is None else each.attnums for each in wanted}
         values = list(dict.fromkeys(value for each in wanted if each is not None for value in each.values))
-        if len(attnums) != 1 or None in attnums or len(values) > _KEYS_MAX:
+        if len(attnums) != 1 or None in attnums or len(values) > KEYS_MAX:
             return None
         [first, *_] = [each for each in wanted if each is not None]
         self._times[oid] = self._times.get(oid, 0) + 1

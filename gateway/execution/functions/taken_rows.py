@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SluiceError, unsupported
+from gateway.execution.functions.sought_keys import KEYS_MAX
 from gateway.execution.reading.postgres_query import SMALL_ROWS
 from planner.plans.row_filter import WantedKeys
 
@@ -38,14 +39,14 @@ def missing_key(
     error: SluiceError, taken: Sequence[Taken], copied: Mapping[int, WantedKeys]
 ) -> tuple[int, WantedKeys] | None:
     """After a violation of a key by new rows: the table, and the keys of rows to copy, with those that are `copied`.
-    PostgreSQL then finds the violation where it happens. None if that brings no others.
+    PostgreSQL then finds the violation where it happens. None if that brings no others, or the rows are many.
     """
     named = [error.fields.get(code) for code in "stn"]
     for each in taken:
         table = each.version.table
         key = next((key for key in table.keys if [table.schema, table.name, key.name] == named), None)
         known = copied.get(table.oid)
-        if key is None or (known is not None and known.attnums != key.attnums):
+        if key is None or each.fresh.num_rows > KEYS_MAX or (known is not None and known.attnums != key.attnums):
             continue
         columns = [each.fresh[table.column(attnum).name].to_pylist() for attnum in key.attnums]
         before = [] if known is None else known.values
