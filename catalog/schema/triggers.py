@@ -6,12 +6,14 @@ Every analysis of a statement returns the last step. While no schema changes, no
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntFlag
 from typing import Final
 
 from cachetools import LRUCache
 
+from catalog.model import Table
 from catalog.postgres.pool import Pool
 
 FIRED: Final = "SELECT step, fired FROM pg_sluice.fired_triggers()"
@@ -28,6 +30,17 @@ class Event(IntFlag):
     TRUNCATE = 32
 
 
+@dataclass(frozen=True, slots=True)
+class AddingTriggers:
+    """Triggers that an INSERT has fired, and that did nothing but add rows to tables of these OIDs, without looking at
+    others. Once their functions have been read, `code` marks these, and `tables` are all that they may add rows to.
+    """
+
+    grown: frozenset[int]
+    tables: tuple[Table, ...] = ()
+    code: Sequence[bytes | None] | None = None
+
+
 class FiredTriggers:
     """The fired events of all committed tables."""
 
@@ -37,6 +50,8 @@ class FiredTriggers:
         self._fired: Mapping[int, Event] = {}
         # By the tables that a statement changes, the tables whose rows it needs.
         self.needed: LRUCache[tuple[str, frozenset[int]], set[int]] = LRUCache(_NEEDED_MAX)
+        # By a role and the table of an INSERT; None if its triggers do more.
+        self.adding: LRUCache[tuple[str, int], AddingTriggers | None] = LRUCache(_NEEDED_MAX)
         # By a role and its statement with functions, the tables that it has used.
         self.used: LRUCache[tuple[str, str], frozenset[int]] = LRUCache(_USED_MAX)
         # By a role and a large table: statements within functions look rows up by keys there.
@@ -50,6 +65,7 @@ class FiredTriggers:
             if self._step < row["step"]:
                 self._step, self._fired = row["step"], fired_from_json(row["fired"])
                 self.needed.clear()
+                self.adding.clear()
                 self.used.clear()
                 self.sought.clear()
         return self._fired

@@ -90,3 +90,16 @@ BEGIN
     INSERT INTO pg_sluice.late DEFAULT VALUES;
     DELETE FROM pg_sluice.late;  -- no other transaction's are visible
 END $$;
+
+-- A mark of the functions of users, and of what depends on them: casts, operators, constraints, views, triggers. It is
+-- another as soon as one of these is. Who learns what functions do learns it for a mark: a function or a dependency
+-- that is replaced comes back with a higher xmin.
+CREATE FUNCTION pg_sluice.code_mark() RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (
+        SELECT concat_ws(' ', count(*), sum(p.xmin::text::bigint), sum(d.found), sum(d.changed))
+        FROM pg_proc p CROSS JOIN LATERAL (
+            SELECT count(*) AS found, sum(g.xmin::text::bigint) AS changed FROM pg_depend g
+            WHERE g.refclassid = 'pg_proc'::regclass AND g.refobjid = p.oid) d
+        WHERE p.oid >= 16384 AND p.pronamespace <> 'pg_sluice'::regnamespace);
+END $$;

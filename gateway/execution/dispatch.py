@@ -21,6 +21,7 @@ from gateway.execution.copy.trigger_copy import TriggeredCopyPortal
 from gateway.execution.cursors.cursor_commands import DeclarePortal, FetchPortal
 from gateway.execution.explain.explain import ExplainPortal
 from gateway.execution.explain.explain_change import ExplainChangePortal
+from gateway.execution.functions.adding_triggers import AddingPortal
 from gateway.execution.functions.do_call import GuardedPortal
 from gateway.execution.functions.trigger_lookup import changes_view, fires
 from gateway.execution.functions.trigger_statement import TriggeredPortal, VolatilePortal
@@ -179,6 +180,7 @@ def lake_references(routed: Routed) -> int:
 
 _TRIGGERED: Final[dict[Route, type[TriggeredPortal]]] = {
     Route.COPY: TriggeredCopyPortal,
+    Route.INSERT: AddingPortal,
     Route.TRUNCATE: TriggeredTruncatePortal,
 }
 _PORTALS: Final[dict[Route, Callable[[SessionContext, Analysis, Routed, Binding], Portal]]] = {

@@ -205,44 +205,44 @@ async def latest(session: SessionContext, oid: int) -> TableVersion:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Statements that begin a savepoint, which holds a table's schema, and ask for its version. `hold` reads the
-    answers.
+    """Statements that begin a savepoint, which holds the schemas of tables, and ask for their versions. `hold` reads
+    the answers.
     """
 
-    oid: int
+    oids: Sequence[int]
     newest: NewestVersions | None
     asks_own: bool
     statements: Sequence[Statement]
 
 
-def holding(session: SessionContext, oid: int) -> Holding:
-    """What to execute before rows of the table are made."""
+def holding(session: SessionContext, *oids: int) -> Holding:
+    """What to execute before rows of these tables are made."""
     transaction = session.transaction
-    own = [uncommitted(session, [oid])] if transaction.open and not transaction.fresh else []
-    newest = NewestVersions.of(session, [oid], told=bool(own))
+    own = [uncommitted(session, oids)] if transaction.open and not transaction.fresh else []
+    newest = NewestVersions.of(session, oids, told=bool(own))
     asked = [] if newest is None else [newest.statement]
-    statements = (TRIAL.begin, catalog_calls.hold_schema([oid]), *own, *asked)
-    return Holding(oid, newest, bool(own), statements)
+    statements = (TRIAL.begin, catalog_calls.hold_schema(oids), *own, *asked)
+    return Holding(oids, newest, bool(own), statements)
 
 
 async def hold(
     session: SessionContext, held: Holding, answers: Sequence[Result], analysed_at: SchemaMark, now: SchemaMark
-) -> TableVersion:
-    """One table for new rows; the savepoint that began with these answers holds its schema."""
-    oid, newest = held.oid, held.newest
+) -> dict[int, TableVersion]:
+    """The tables for new rows, by OID; the savepoint that began with these answers holds their schemas."""
+    oids, newest = held.oids, held.newest
     own: list[OwnChange] = []
     try:
         if held.asks_own:
             own = session.transaction.own.read(answers[-1 if newest is None else -2].rows)
-            session.transaction.own.told = {oid: next(iter(own), OwnChange(oid))}
+            session.transaction.own.told = {oid: OwnChange(oid) for oid in oids} | {each.oid: each for each in own}
         if newest is not None:
             newest.take(answers[-1], own)
-        found = await versions(session, [oid], own, unread=oid, newest=newest)
-        await use(session, [oid], found, analysed_at, now, {})
+        found = await versions(session, oids, own, unread=oids[0] if len(oids) == 1 else None, newest=newest)
+        await use(session, oids, found, analysed_at, now, {})
     except SchemaChangedError:
         await session.backend.run(*TRIAL.undo)
         raise
-    return found[oid]
+    return found
 
 
 async def used(

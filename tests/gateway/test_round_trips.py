@@ -14,6 +14,14 @@ import pytest
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, open_directory, start_oracle
 
+# One changes the row, one adds another.
+_TRIGGERS = """
+CREATE FUNCTION stamps() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.n := NEW.n + 1; RETURN NEW; END $$;
+CREATE FUNCTION notes() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO noted VALUES (NEW.id, NEW.name); RETURN NULL; END $$;
+CREATE TRIGGER stamps BEFORE INSERT ON firing FOR EACH ROW EXECUTE FUNCTION stamps();
+CREATE TRIGGER notes AFTER INSERT ON firing FOR EACH ROW EXECUTE FUNCTION notes();
+"""
 # Each is executed so often; the gateway's background work may add to all but one of them.
 _TIMES = 8
 
@@ -66,6 +74,9 @@ def counted() -> Iterator[Counted]:
                 ):
                     connection.execute("CREATE TABLE counted (id integer PRIMARY KEY, n integer, name text)")
                     connection.execute("INSERT INTO counted SELECT g, g, 'x' || g FROM generate_series(1, 100) g")
+                    connection.execute("CREATE TABLE noted (id integer, what text)")
+                    connection.execute("CREATE TABLE firing (LIKE counted INCLUDING ALL)")
+                    connection.execute(_TRIGGERS.encode())
                     yield Counted(connection, proxy)
         finally:
             asyncio.run(postgres.stop())
@@ -77,6 +88,7 @@ def counted() -> Iterator[Counted]:
         ("query by key", "SELECT n, name FROM counted WHERE id = %s", 0, 2),
         ("query of few rows", "SELECT count(*) FROM counted WHERE n > %s", 0, 6),
         ("insert", "INSERT INTO counted VALUES (%s, 1, 'new')", 1000, 4),
+        ("insert that fires triggers", "INSERT INTO firing VALUES (%s, 1, 'new')", 1000, 6),
         ("update", "UPDATE counted SET n = n + 1 WHERE id = %s", 20, 11),
         ("update by a constant", "UPDATE counted SET n = 7 WHERE id = %s", 20, 7),
         ("upsert", "INSERT INTO counted VALUES (%s, 1, '') ON CONFLICT (id) DO UPDATE SET n = 0", 40, 15),

@@ -81,7 +81,7 @@ class InsertRowsPortal(StatementPortal):
                     return
                 held = holding(session, target)
                 answers = await session.backend.run(*held.statements)
-            version = await hold(session, held, answers, self.analysis.mark, changing.mark)
+            version = (await hold(session, held, answers, self.analysis.mark, changing.mark))[target]
             kept = ResponseSpool()
             before: list[Statement] = []
             functions = await self._functions(version.table)
@@ -164,9 +164,9 @@ class InsertRowsPortal(StatementPortal):
     async def _make_repeated(self, changing: Changing, held: Holding, kept: ResponseSpool) -> str | None:
         """The tag of the last execution; earlier answers are kept. None if a row may need an earlier one."""
         session = self.session
-        version = await hold(session, held, changing.begun, self.analysis.mark, changing.mark)
+        [version] = (await hold(session, held, changing.begun, self.analysis.mark, changing.mark)).values()
         table = version.table
-        if await self._functions(table) or any(each.parent == held.oid for each in table.foreign_keys):
+        if await self._functions(table) or any(each.parent == table.oid for each in table.foreign_keys):
             return None
         tag = await relay_repetitions(session, self.binding, self.repetitions, kept)
         async with ShadowWriter(session, table) as writer:

@@ -228,6 +228,7 @@ class Changing:
         """
         session = self.session
         removed = {each.version.table.oid for each in written if each.result.positions or each.truncates}
+        followed = bool(removed) or any(each.version.table.foreign_keys for each in written)
         for each in written:
             self._note_files(each.result, each.version.table)
         for each in written:
@@ -240,7 +241,11 @@ class Changing:
                 paired = each.sources is not None  # then rows without a pair are new, and their references checked
                 await note_checked(session, version, change.data_files, result.positions, removed if paired else ())
             await self._note_pending(version.table, change, None)
-            await self._transaction.stage(change)
+            self.add(change)
+        if not followed:
+            return
+        await self._transaction.stage(*self._changes)
+        self._changes.clear()
         for each in written:
             table, change = each.version.table, row_change(each.result, each.version)
             if each.result.positions:
@@ -308,9 +313,10 @@ class Changing:
             await commit_with(self.session, tag, *self._changes)
             return
         await self._transaction.stage(*self._changes)
-        await self._restore_timeout()
+        await self.restore_timeout()
 
-    async def _restore_timeout(self) -> None:
+    async def restore_timeout(self) -> None:
+        """Have PostgreSQL limit the client's idle transaction again."""
         if self._idle_timeout != "0":
             await self.session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
 
@@ -325,7 +331,7 @@ class Changing:
         if self._transaction.implicit and self.session.ends_with_statement:
             await self._transaction.roll_back()
         elif isinstance(error, SchemaChangedError) and self._transaction.open:
-            await self._restore_timeout()
+            await self.restore_timeout()
 
 
 async def commit_with(session: SessionContext, tag: str | None, *changes: RowChange) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from catalog.datatypes import FIRST_USER_OID
@@ -26,6 +27,17 @@ SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
     (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursors
      WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0 AND NOT pg_catalog.starts_with(name, $2))
 """
+# Where the texts name no such effects, these are left: rows of temporary tables.
+_TEMPORARY: Final = """
+SELECT CASE WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0 THEN (
+    SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
+        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+    FROM pg_catalog.pg_class
+    WHERE relkind OPERATOR(pg_catalog.=) 'r' AND relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) END
+"""
+# Words by which texts lock, open cursors, or make large objects.
+_COUNTED: Final = re.compile(r"(.*\.)?(.*advisory.*|.*cursor|open|lo_.*)", re.DOTALL)
 # Effects that are not counted, as they are written in the statement or in functions called implicitly, as by
 # triggers: settings, notifications, prepared statements, table locks.
 _ACTS: Final = escaped(
@@ -49,6 +61,14 @@ SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_ACTS} OR EXISTS (
 def counted(shadows: str) -> Statement:
     """The question how many effects there are so far, besides rows of these shadows (an array of OIDs)."""
     return Statement(_BESIDE, (shadows, OWN))
+
+
+TEMPORARY: Final = Statement(_TEMPORARY)
+
+
+def names_counted(words: Collection[str]) -> bool:
+    """Whether texts of these words may have countable effects, besides rows of tables."""
+    return any(_COUNTED.fullmatch(word) for word in words)
 
 
 def uncounted(sql: str, names: Sequence[str]) -> Statement:

@@ -27,7 +27,7 @@ from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
 from gateway.execution.functions import effects_beside
 from gateway.execution.functions.opened_cursors import CURSORS
-from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
+from gateway.execution.functions.shadow_touches import TOUCHES, Touch, check_copied, touches
 from gateway.execution.functions.sought_keys import SoughtKeys
 from gateway.execution.functions.taken_rows import Taken, missing_key, too_large
 from gateway.execution.locks.row_locks import Contested, hold_present
@@ -191,20 +191,10 @@ class FilledShadows:
             for table, each in zip(tables, found, strict=True)
         }
         self._counts = touches(counts)
-        self._check_copied(touches(before))
+        check_copied(touches(before), self._counts, self.versions)
         if session.transaction.read_only.stands:
             await backend.run(READ_ONLY)
         check(session)
-
-    def _check_copied(self, before: Mapping[int, Touch]) -> None:
-        """With triggers bypassed, code of a table's owner must not have written to another table."""
-        for oid, each in self._counts.items():
-            was = before.get(oid, Touch())
-            if (each.replaced, each.added if oid not in self.versions else 0) != (
-                was.replaced,
-                was.added if oid not in self.versions else 0,
-            ):
-                raise unsupported("a function that changes a lake table while rows are copied")
 
     async def _seen(self, oids: Collection[int]) -> dict[int, TableVersion]:
         session = self._session
@@ -357,6 +347,12 @@ class FilledShadows:
             for oid, version in self.versions.items()
             if oid not in few or oid in self.emptied
         }
+
+    @property
+    def grown(self) -> frozenset[int] | None:
+        """The tables that got rows, if that is all that the statement has done."""
+        oids = set(self._touched)
+        return None if self.lasts or self.only_added(oids) != oids else frozenset(oids)
 
     def _may_forbid(self, oid: int) -> bool:
         """Whether new rows of the table are checked only when all is taken, for some constraint."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from catalog.errors import unsupported
+
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from gateway.backend.connection import Result
 
 TOUCHES: Final = "SELECT relid, scans, added, replaced, made, truncated FROM pg_sluice.shadow_touches($1::bigint)"
@@ -31,3 +35,13 @@ def touches(result: Result) -> dict[int, Touch]:
         int(relid or 0): Touch(int(scans or 0), int(added or 0), int(replaced or 0), made == b"t", truncated == b"t")
         for relid, scans, added, replaced, made, truncated in result.rows
     }
+
+
+def check_copied(before: Mapping[int, Touch], now: Mapping[int, Touch], copied: Collection[int]) -> None:
+    """Raise 0A000 if code of a table's owner has changed other rows than those that were `copied` to these tables,
+    with triggers bypassed.
+    """
+    for oid, each in now.items():
+        was = before.get(oid, Touch())
+        if each.replaced != was.replaced or (oid not in copied and each.added != was.added):
+            raise unsupported("a function that changes a lake table while rows are copied")

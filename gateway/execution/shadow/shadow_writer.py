@@ -38,14 +38,18 @@ class ShadowWriter(WriterAside):
 
         `before` makes them, and `after` runs once they are read, in the same round trip; their answers are returned.
         """
-        table = self._table if shadow is None else replace(self._table, oid=shadow)
-        take = partial(self._write_bodies, table.oid)
-        reading = replace(shadow_rows(table, condition), take=take)
+        reading, shadow = self.reading(condition, shadow), self._table.oid if shadow is None else shadow
         results = await self._session.backend.run(*before, reading, *after)
         rest = results.pop(len(before))
-        await take(rest.bodies)
+        await self.write_bodies(shadow, rest.bodies)
         return results
 
-    async def _write_bodies(self, shadow: int, bodies: list[bytes]) -> None:
+    def reading(self, condition: str = "true", shadow: int | None = None) -> Statement:
+        """The question for these rows. They are written as they come, but for those of its answer (`write_bodies`)."""
+        table = self._table if shadow is None else replace(self._table, oid=shadow)
+        return replace(shadow_rows(table, condition), take=partial(self.write_bodies, table.oid))
+
+    async def write_bodies(self, shadow: int, bodies: list[bytes]) -> None:
+        """Write rows of the shadow."""
         self._session.gateway.store.undone_rows.left(shadow, len(bodies))
         await self.write_made(partial(to_lake_form, self._table, bodies), sum(map(len, bodies)))
