@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import psycopg
 import pytest
 
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import ErrorResponse
+from tests.gateway.wire import wire
 from tests.servers import Server
 
 _MADE = """
@@ -23,31 +28,22 @@ CREATE CONSTRAINT TRIGGER sees AFTER INSERT OR UPDATE ON t DEFERRABLE INITIALLY 
 """
 
 
-def _outcome(server: Server, schema: str, block: bool, values: list[int]) -> tuple[str, list[tuple[object, ...]]]:
+def _outcome(server: Server, schema: str, block: bool, values: list[int]) -> tuple[list[str], list[tuple[object, ...]]]:
     if server.name == "postgres":
         server.psql("-qc", f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}")
-    error = ""
-    with psycopg.connect(server.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
-        connection.execute(_MADE)
-        try:
-            with connection.pipeline() as pipeline:
-                if block:
-                    connection.execute("BEGIN")
-                for number, value in enumerate(values):
-                    connection.execute("INSERT INTO t VALUES (%s, %s)", (number, value))
-                connection.execute("UPDATE t SET n = n + 1 WHERE id = %s", (0,))
-                if block:
-                    connection.execute("SAVEPOINT a")
-                    connection.execute("SET CONSTRAINTS sees IMMEDIATE")
-                    connection.execute("ROLLBACK TO SAVEPOINT a")
-                    connection.execute("COMMIT")
-                pipeline.sync()
-        except psycopg.Error as raised:
-            error = raised.sqlstate or ""
-            connection.close()  # libpq stays in the pipeline if an error follows the last answer
+    statements = [f"INSERT INTO t VALUES ({number}, {value})" for number, value in enumerate(values)]
+    statements.append("UPDATE t SET n = n + 1 WHERE id = 0")
+    if block:
+        late = ["SAVEPOINT a", "SET CONSTRAINTS sees IMMEDIATE", "ROLLBACK TO SAVEPOINT a", "COMMIT"]
+        statements = ["BEGIN", *statements, *late]
+    with wire(server, search_path=schema) as connection:
+        connection.query(_MADE)
+        asked = [(frontend.Parse("", sql), frontend.Bind("", ""), frontend.Execute("")) for sql in statements]
+        answers = connection.ask(*chain.from_iterable(asked), frontend.Sync())
+    errors = [dict(answer.fields)["C"] for answer in answers if isinstance(answer, ErrorResponse)]
     with psycopg.connect(server.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
         rows = connection.execute("SELECT what FROM seen UNION ALL SELECT id::text FROM t").fetchall()
-    return error, sorted(rows)
+    return errors, sorted(rows)
 
 
 @pytest.mark.parametrize("block", [True, False])
