@@ -39,6 +39,9 @@ _AS_TEXT: Final = "STRING"
 _CHUNK_ROWS: Final = 1_000_000
 # Up to so many wanted keys, pruning compares each of them; beyond, the least and the greatest.
 _COMPARED_MAX: Final = 64
+# A search over so many files, of which it reads hot rows of so many characters, takes less time than a thread.
+_FILES_AT_ONCE: Final = 64
+_CHARACTERS_AT_ONCE: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +318,18 @@ def find(  # noqa: PLR0917
         np.concatenate(file_numbers or empty),
         np.concatenate(positions or empty),
         np.concatenate(matches or empty),
+    )
+
+
+def is_at_hand(table: Table, live: Sequence[LiveFile], bounds: Sequence[Comparison]) -> bool:
+    """Whether `find` under these bounds opens no file, and is done at once."""
+    if len(live) > _FILES_AT_ONCE:
+        return False
+    kept = {file.path for file in prune([each.file for each in live], table, bounds)[0]}
+    chosen = [each for each in live if each.file.path in kept]
+    size = sum(len(each.file.hot_rows or "") for each in chosen)
+    return size <= _CHARACTERS_AT_ONCE and all(
+        each.file.hot_rows is not None and all(delete.file is None for delete in each.deletes) for each in chosen
     )
 
 

@@ -9,8 +9,8 @@ changes claim nothing: COMMIT looks up again what was committed to the table sin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +29,24 @@ from gateway.execution.reading.plan_context import output_settings, session_valu
 from gateway.session.visibility import Current, current
 from gateway.transaction.validation import Validation
 from gateway.values.text import text_cells
-from storage.indexes.keys import Duplicate, Given, KeyChunk, LiveFile, bounds_of, duplicate, find, key_chunks, keys_of
+from storage.indexes.keys import (
+    Duplicate,
+    Given,
+    KeyChunk,
+    LiveFile,
+    bounds_of,
+    duplicate,
+    find,
+    is_at_hand,
+    key_chunks,
+    keys_of,
+)
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
+
+# New keys of so many bytes are looked up without a thread, if no file is opened for them.
+_BYTES_AT_ONCE: Final = 16 * 1024
 
 
 async def keep_keys(
@@ -62,9 +76,11 @@ async def keep_keys(
     newest = None
     if small and soon:
         given = {key.oid: await given_keys(session, table, key, new) for key in soon}
-        chunks = await asyncio.to_thread(
-            lambda: {key.oid: list(_chunks(session, table, key, new, given[key.oid])) for key in soon}
-        )
+
+        def read() -> dict[int, list[KeyChunk]]:
+            return {key.oid: list(_chunks(session, table, key, new, given[key.oid])) for key in soon}
+
+        chunks = read() if is_at_hand(table, new, ()) else await asyncio.to_thread(read)
         claimed = [(oid, chunk.keys) for oid, found in chunks.items() for chunk in found]
         newest = await claim_keys(session, table, claimed)
     now = await current(session, table.oid, change, newest=newest)
@@ -170,16 +186,21 @@ async def _duplicate(  # noqa: PLR0917
     key: Key | ComputedKey,
     new: Sequence[LiveFile],
     others: Sequence[LiveFile],
-    chunks: Iterable[KeyChunk] | None = None,
+    chunks: Sequence[KeyChunk] | None = None,
 ) -> Duplicate | None:
     """The first new row with an existing key; `chunks` are the new rows' keys, if computed."""
     given = await given_keys(session, table, key, [*new, *others])
+    columns = columns_of(table, key)
 
     def look() -> Duplicate | None:
         keys = chunks if chunks is not None else _chunks(session, table, key, new, given)
-        path, columns = session.gateway.data_path, columns_of(table, key)
+        path = session.gateway.data_path
         return duplicate(path, table, columns, keys, new, others, nulls_distinct=key.nulls_distinct, given=given)
 
+    if chunks is not None and given is None and len(chunks) == 1 and chunks[0].keys.nbytes <= _BYTES_AT_ONCE:
+        bounds = bounds_of(columns, columns, chunks[0].columns.columns)
+        if is_at_hand(table, others, bounds):
+            return look()
     return await asyncio.to_thread(look)
 
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from planner.plans.placement import DECIDED, PLACEMENTS, Engine, Kind, Place, Pl
 from planner.plans.row_filter import WantedKeys, keys_in, wanted_keys
 from planner.plans.stored_scan import StoredScan, stored_scan
 from storage.indexes.fingerprints import can_be_kept
-from storage.indexes.keys import bounds_of, find, keys_of, live_files
+from storage.indexes.keys import LiveFile, bounds_of, find, is_at_hand, keys_of, live_files
 from storage.parquet.arrow_types import arrow_type
 from storage.parquet.row_conditions import read_columns
 from storage.parquet.small_files import is_small
@@ -34,13 +34,17 @@ from storage.parquet.small_files import is_small
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from catalog.model import Column, TableVersion
+    from catalog.model import Column, Table, TableVersion
     from gateway.execution.reading.plan_context import Reading
     from gateway.session.session_context import SessionContext
     from planner.plans.constant_change import ConstantChange
     from planner.tree.nodes import Node
+    from storage.plan import Comparison
 
 
+# As many keys are looked up without a thread, if no file is opened for them.
+_KEYS_AT_ONCE: Final = 100
+_SIZE_AT_ONCE: Final = 16_384
 # Looking up keys takes as long as handing this many rows.
 _HANDED_MAX: Final = 50
 
@@ -115,7 +119,7 @@ async def _few(
         rows = None
         if wanted is not None and given.small_rows:
             columns = None if stored is None else read_columns(version.table, stored.columns, stored.conditions)
-            rows = await asyncio.to_thread(rows_by_keys, session.gateway.data_path, version, wanted, columns)
+            rows = await _by_keys(session.gateway.data_path, version, wanted, columns, reading.size)
         if rows is not None and rows.rows.num_rows <= given.small_rows:
             found[version.table.oid] = rows
         elif not is_whole:
@@ -123,23 +127,59 @@ async def _few(
     return found
 
 
+async def _by_keys(
+    data_path: str, version: TableVersion, wanted: WantedKeys, needed: Sequence[Column] | None, size: int
+) -> Loaded | None:
+    """`rows_by_keys`, in a thread if that may take long; `size` is that of a statement that names the keys."""
+    if len(wanted.values) > _KEYS_AT_ONCE or size > _SIZE_AT_ONCE:
+        return await asyncio.to_thread(rows_by_keys, data_path, version, wanted, needed)
+    search = _Search.of(version, wanted)
+    if search is None:
+        return None
+    if is_at_hand(version.table, search.live, search.bounds):
+        return _found(data_path, version.table, search, needed)
+    return await asyncio.to_thread(_found, data_path, version.table, search, needed)
+
+
 def rows_by_keys(
     data_path: str, version: TableVersion, wanted: WantedKeys, needed: Sequence[Column] | None = None
 ) -> Loaded | None:
     """The live rows with these keys, with all columns or those `needed`; None if the search would take long.
     Blocking."""
-    table = version.table
-    large = sum(file.record_count for file in version.files if not is_small(file))
-    if not can_be_kept(large):
-        return None
-    columns = [table.column(attnum) for attnum in wanted.attnums]
-    arrays = _arrays(columns, wanted.values)
-    if arrays is None:
-        return None
+    search = _Search.of(version, wanted)
+    return None if search is None else _found(data_path, version.table, search, needed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A search for rows by keys over these columns."""
+
+    live: Sequence[LiveFile]
+    columns: Sequence[Column]
+    keys: pa.Array
+    bounds: Sequence[Comparison]
+
+    @classmethod
+    def of(cls, version: TableVersion, wanted: WantedKeys) -> Self | None:
+        """None if it would take long."""
+        large = sum(file.record_count for file in version.files if not is_small(file))
+        columns = [version.table.column(attnum) for attnum in wanted.attnums]
+        arrays = _arrays(columns, wanted.values) if can_be_kept(large) else None
+        if arrays is None:
+            return None
+        try:
+            keys = keys_of(columns, arrays).drop_null().unique()
+        except SluiceError as error:
+            if error.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                raise
+            return None
+        return cls(live_files(version), columns, keys, bounds_of(columns, columns, arrays))
+
+
+def _found(data_path: str, table: Table, search: _Search, needed: Sequence[Column] | None) -> Loaded | None:
+    columns, keys = search.columns, search.keys
     try:
-        keys = keys_of(columns, arrays).drop_null().unique()
-        bounds = bounds_of(columns, columns, arrays)
-        found = find(data_path, table, columns, live_files(version), keys, bounds, checked=False)
+        found = find(data_path, table, columns, search.live, keys, search.bounds, checked=False)
     except SluiceError as error:
         if error.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
             raise
