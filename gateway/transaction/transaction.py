@@ -26,7 +26,6 @@ from catalog.publish import Deletion, RowChange, delete_file_from_json, deletion
 from gateway.backend import catalog_calls
 from gateway.backend.connection import Backend, BackendLostError, Result
 from gateway.backend.own_statement import Statement
-from gateway.backend.savepoints import TRIAL
 from gateway.node.gateway_context import GatewayContext
 from gateway.node.unresolved_commit import remove_unresolved
 from gateway.transaction.enlistment import Enlistment
@@ -43,10 +42,6 @@ from storage.parquet.file_syncs import file_syncs
 
 _LOG: Final = logging.getLogger("sluice.transaction")
 _LEVEL: Final = Statement("SHOW transaction_isolation")
-_IS_PAST: Final = Statement(
-    "SELECT coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) '',"
-    " pg_sluice.backend_setting('default_transaction_isolation')"
-)
 _DEFAULT_LEVEL: Final = Statement("SHOW default_transaction_isolation")
 # First words of statements without a snapshot (pquery.c, PlannedStmtRequiresSnapshot), besides transaction commands.
 _WITHOUT_SNAPSHOT: Final = frozenset(
@@ -129,34 +124,10 @@ class Transaction:
         self.implicit, later = True, self.read_only.is_default
         [_, level, *answers] = await self._backend.run(BEGIN, _DEFAULT_LEVEL, *(() if later else asked))
         self.isolation = isolation_of(level.rows[0][0])
-        await self._tell_level()
+        await self.tell_level()
         if later:
             await self.read_only.begun()
         return await self._backend.run(*asked) if later else answers
-
-    async def begin_statement(
-        self, question: Statement, *more: Statement, then: Sequence[Statement] = ()
-    ) -> tuple[Result, list[Result]]:
-        """`begin` for a statement that changes the lake; returns the answers to `question`, and to `then`: a savepoint
-        and statements within. The answers to `more` are dropped.
-
-        Raises 25006 in a session that reads a past snapshot.
-        """
-        questions = (_IS_PAST, question, *more, *then)
-        if self.open:
-            past, answer, *answers = await self._backend.run(*questions)
-        else:
-            self.implicit = self.fresh = True
-            _, past, answer, *answers = await self._backend.run(BEGIN, *questions)
-            self.isolation = isolation_of(past.rows[0][1])
-            if then and self.isolation is not Isolation.READ_COMMITTED:  # the savepoint's end would undo the level
-                await self._backend.run(*TRIAL.undo)
-            await self._tell_level()
-            if then and self.isolation is not Isolation.READ_COMMITTED:
-                answers = await self._backend.run(*then)
-        if past.rows[0][0] == b"t":
-            raise SluiceError(SqlState.READ_ONLY_SQL_TRANSACTION, "cannot change lake tables while sluice.as_of is set")
-        return answer, answers[len(answers) - len(then) :]
 
     async def hold_schemas(self, oids: Iterable[int]) -> None:
         """Begin a gateway's block that holds the schemas of these tables against concurrent changes."""
@@ -189,7 +160,7 @@ class Transaction:
         was_asked = isolation is Isolation.READ_COMMITTED
         await self.read_only.after(command, was_open=self._was_open, was_asked=was_asked, read_only=read_only == b"on")
 
-    async def _tell_level(self) -> None:
+    async def tell_level(self) -> None:
         """Tell the backend the client's level after it has begun a block."""
         if self.isolation is not Isolation.READ_COMMITTED:
             await self._backend.run(*tell_level(self.isolation))
@@ -435,7 +406,7 @@ class Transaction:
                 await self.ended(committed=good and command is TransactionCommand.COMMIT)
                 if self.open:  # AND CHAIN
                     self.isolation = level
-                    await self._tell_level()
+                    await self.tell_level()
                     if read_only:
                         await self.read_only.begun()
             case _ if self._backend.status == b"I":

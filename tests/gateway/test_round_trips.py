@@ -89,10 +89,10 @@ def counted() -> Iterator[Counted]:
         ("query of few rows", "SELECT count(*) FROM counted WHERE n > %s", 0, 6),
         ("insert", "INSERT INTO counted VALUES (%s, 1, 'new')", 1000, 4),
         ("insert that fires triggers", "INSERT INTO firing VALUES (%s, 1, 'new')", 1000, 6),
-        ("update", "UPDATE counted SET n = n + 1 WHERE id = %s", 20, 11),
-        ("update by a constant", "UPDATE counted SET n = 7 WHERE id = %s", 20, 7),
+        ("update", "UPDATE counted SET n = n + 1 WHERE id = %s", 20, 6),
+        ("update by a constant", "UPDATE counted SET n = 7 WHERE id = %s", 20, 6),
         ("upsert", "INSERT INTO counted VALUES (%s, 1, '') ON CONFLICT (id) DO UPDATE SET n = 0", 40, 15),
-        ("delete", "DELETE FROM counted WHERE id = %s", 60, 8),
+        ("delete", "DELETE FROM counted WHERE id = %s", 60, 7),
     ],
 )  # fmt: skip
 def test_a_prepared_statement(counted: Counted, name: str, sql: str, offset: int, trips: int) -> None:

@@ -24,6 +24,7 @@ from catalog.publish import Deletion, RowChange
 from gateway.backend.analysis import SchemaMark
 from gateway.backend.connection import BackendLostError, Result
 from gateway.backend.own_statement import Statement
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.foreign_key_actions import carry_out
 from gateway.execution.constraints.foreign_key_referenced import Replaced, consequence, referring
 from gateway.execution.constraints.foreign_key_referencing import checked_of, keep_references
@@ -47,6 +48,8 @@ from gateway.session.pending_constraints import note_pending
 from gateway.session.session_context import SessionContext
 from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.transaction.enlistment import SchemaChangedError
+from gateway.transaction.isolation_level import Isolation, isolation_of
+from gateway.transaction.transaction import BEGIN
 from gateway.wire.messages.backend import CommandComplete
 from storage.spark.write import WriteResult
 
@@ -58,7 +61,14 @@ _SETTINGS: Final = Statement(
     " pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true),"
     f" {hot_rows.ASKED}, {constraint_modes.ASKED}, pg_sluice.schema_mark()"
 )
+_IS_PAST: Final = Statement(
+    "SELECT coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) '',"
+    " pg_sluice.backend_setting('default_transaction_isolation')"
+)
 _RESTORE: Final = "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
+_ROLLBACK: Final = Statement("ROLLBACK")
+# A cancel, or a limit of time, is meant for the statement as a whole.
+_ENDING: Final = frozenset({SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DEADLOCK_DETECTED})
 
 
 class Timed(Protocol):
@@ -87,12 +97,19 @@ class Changing:
     """Use: `async with Changing(portal, "INSERT") as changing: … changing.wrote(…) … await changing.finish()`.
 
     `targets` are locked in `mode` until the transaction ends, as PostgreSQL locks the tables that a statement changes.
-    `then` runs after the locks, in the same round trip, and begins with a savepoint; `begun` are its answers. Leaving
-    without `finish` removes the files of every added result, and the transaction fails.
+    `then` runs after the locks, in the same round trip; `begun` are its answers. It begins with a savepoint (TRIAL),
+    unless it only asks (`asks`): then, of a transaction that it begins, nothing is left if it fails, and `begun` is
+    empty. Leaving without `finish` removes the files of every added result, and the transaction fails.
     """
 
     def __init__(
-        self, portal: Timed, what: str, *targets: int, mode: str = ROW_EXCLUSIVE, then: Sequence[Statement] = ()
+        self,
+        portal: Timed,
+        what: str,
+        *targets: int,
+        mode: str = ROW_EXCLUSIVE,
+        then: Sequence[Statement] = (),
+        asks: bool = False,
     ) -> None:
         self._portal = portal
         self.session = portal.session
@@ -100,7 +117,7 @@ class Changing:
         self._what = what
         self._locks = [lock_tables(targets, mode)] if targets else []
         self._changes: list[RowChange] = []
-        self._then = then
+        self._then, self._asks = then, asks
         self.begun: Sequence[Result] = ()
         self._idle_timeout = "0"
         self.seconds: float | None = None  # of statement_timeout
@@ -116,7 +133,7 @@ class Changing:
         return self._idle_timeout != "0"
 
     async def __aenter__(self) -> Self:
-        settings, self.begun = await self._transaction.begin_statement(_SETTINGS, *self._locks, then=self._then)
+        settings = await self._begin()
         milliseconds, read_only, level, idle, _, hot, *_ = (
             str(value, "ascii") for value in settings.rows[0] if value is not None
         )
@@ -132,6 +149,36 @@ class Changing:
         self._portal.limit_time(self.seconds)
         self._transaction.hot_rows_max = hot_rows.asked(hot)
         return self
+
+    async def _begin(self) -> Result:
+        """Begin, with a transaction unless one is open; the answer to `_SETTINGS`. 25006 in a session that reads a past
+        snapshot.
+        """
+        transaction, backend = self._transaction, self.session.backend
+        questions, then = (_IS_PAST, _SETTINGS, *self._locks), self._then
+        if transaction.open:
+            past, settings, *answers = await backend.run(*questions, *then)
+        else:
+            transaction.implicit = transaction.fresh = True
+            try:
+                _, past, settings, *answers = await backend.run(BEGIN, *questions, *then)
+            except BackendLostError:
+                raise
+            except SluiceError as error:
+                if not (then and self._asks) or error.sqlstate in _ENDING:
+                    raise
+                then = ()
+                _, _, past, settings, *answers = await backend.run(_ROLLBACK, BEGIN, *questions)
+            transaction.isolation = isolation_of(past.rows[0][1])
+            if transaction.isolation is not Isolation.READ_COMMITTED:
+                if then and not self._asks:  # the savepoint's end would undo the level
+                    await backend.run(*TRIAL.undo)
+                await transaction.tell_level()
+                answers = await backend.run(*then) if then else []
+        self.begun = answers[len(answers) - len(then) :]
+        if past.rows[0][0] == b"t":
+            raise SluiceError(SqlState.READ_ONLY_SQL_TRANSACTION, "cannot change lake tables while sluice.as_of is set")
+        return settings
 
     async def claim(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +24,16 @@ from gateway.execution.locks.kept_keys import strength_for
 from gateway.execution.locks.row_locks import ROWS_MAX
 from gateway.execution.reading.failing_row import telling_row
 from gateway.execution.reading.handed_tables import with_temporary_tables
-from gateway.execution.reading.plan_context import Reading, planned, read, runnable
+from gateway.execution.reading.plan_context import (
+    NOTHING_ASKED,
+    Asked,
+    Reading,
+    answered,
+    asking,
+    planned,
+    read,
+    runnable,
+)
 from gateway.execution.reading.select import RowSender
 from gateway.execution.shadow.function_guard import without_rows
 from gateway.session.cancel_listener import attending
@@ -40,6 +49,7 @@ from storage.spark.write import WriteResult
 
 if TYPE_CHECKING:
     from catalog.model import TableVersion
+    from gateway.backend.connection import Result
 
 
 class _ChangePortal(StatementPortal):
@@ -51,9 +61,12 @@ class _ChangePortal(StatementPortal):
         session = self.session
         assert self.routed.query is not None
         target = target_oid(self.routed.query)
-        async with Changing(self, self.word, target) as changing:
+        asked = self._asking(target)
+        async with Changing(self, self.word, target, then=asked.statements, asks=True) as changing:
+            first = list(changing.begun)
             while True:
-                fresh = await read(session, self.analysis, self.binding, self.routed.lake, locked=target)
+                fresh = await self._read(asked, first, target)
+                first.clear()
                 fresh = await with_current_row(session, self.routed.query, fresh)
                 reading = await with_subqueries_locked(session, self.routed.query, fresh)
                 if reading is None:
@@ -94,6 +107,18 @@ class _ChangePortal(StatementPortal):
             tag = tag or f"{self.word} {result.row_count}"
             await changing.finish(tag)
         session.client.send(CommandComplete(tag))
+
+    def _asking(self, target: int) -> Asked:
+        """What to ask as the transaction begins; nothing in one that is open."""
+        if self.session.transaction.open:
+            return NOTHING_ASKED
+        return asking(self.session, self.analysis, self.binding, self.routed.lake, locked=target, begins=True)
+
+    async def _read(self, asked: Asked, answers: Sequence[Result], target: int) -> Reading:
+        """What the plan needs, by these answers if there are any."""
+        if answers:
+            return await answered(self.session, self.analysis, self.binding, asked, answers)
+        return await read(self.session, self.analysis, self.binding, self.routed.lake, locked=target)
 
     @abstractmethod
     async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:

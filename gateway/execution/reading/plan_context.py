@@ -110,7 +110,46 @@ async def read(
 
     If it `scans` them, an unpopulated materialized view raises 55000. `unread`: see `versions`.
     """
-    statements, asked = [_VALUES], 0
+    asked = asking(session, analysis, binding, lake, explain=explain, locked=locked)
+    try:
+        results = await session.backend.run(*asked.statements)
+    except BackendLostError:
+        raise
+    except SluiceError as error:
+        raise await session.transaction.enlistment.cause(error) from error
+    return await answered(session, analysis, binding, asked, results, scans=scans, unread=unread)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The questions of `read` about these lake tables. `rights`: the place of the one about the client's rights;
+    `told`: of the one about versions. `own`: the last one is about the transaction's changes.
+    """
+
+    lake: Sequence[int]
+    statements: Sequence[Statement]
+    rights: int
+    newest: NewestVersions | None
+    told: int
+    own: bool
+
+
+NOTHING_ASKED: Final = Asked((), (), 0, None, 0, False)
+
+
+def asking(
+    session: SessionContext,
+    analysis: Analysis,
+    binding: Binding,
+    lake: Sequence[int],
+    *,
+    explain: bool = True,
+    locked: int | None = None,
+    begins: bool = False,
+) -> Asked:
+    """What `read` asks the backend, in its transaction, or in the one that `begins` in the same round trip."""
+    is_open = session.transaction.open or begins
+    statements, rights = [_VALUES], 0
     if explain:
         explaining = Statement(
             f"EXPLAIN (COSTS OFF) {analysis.sql}",
@@ -119,12 +158,12 @@ async def read(
             binding.parameter_formats,
         )
         # No schema change must wait for this transaction: EXPLAIN's locks are released.
-        statements += [TRIAL.begin, explaining, *TRIAL.undo] if session.transaction.open else [explaining]
+        statements += [TRIAL.begin, explaining, *TRIAL.undo] if is_open else [explaining]
         # The last one, because EXPLAIN raises the errors in PostgreSQL's words.
-        asked = len(statements)
+        rights = len(statements)
         statements.append(missing(analysis.demands))
     to_lock = [oid for oid in lake if oid != locked]
-    if session.transaction.open and to_lock:
+    if is_open and to_lock:
         statements.append(lock_tables(to_lock, ACCESS_SHARE))
     changed = session.transaction.open and not session.transaction.fresh
     newest, told = NewestVersions.of(session, lake, told=changed), len(statements)
@@ -132,23 +171,32 @@ async def read(
         statements.append(newest.statement)
     if changed:
         statements.append(uncommitted(session, lake))
-    try:
-        results = await session.backend.run(*statements)
-    except BackendLostError:
-        raise
-    except SluiceError as error:
-        raise await session.transaction.enlistment.cause(error) from error
+    return Asked(lake, statements, rights, newest, told, changed)
+
+
+async def answered(
+    session: SessionContext,
+    analysis: Analysis,
+    binding: Binding,
+    asked: Asked,
+    results: Sequence[Result],
+    *,
+    scans: bool = True,
+    unread: int | None = None,
+) -> Reading:
+    """`read`, by the answers to what it asks."""
     check(session)
-    if explain:
-        refuse_missing(results[asked])
+    lake, newest = asked.lake, asked.newest
+    if asked.rights:
+        refuse_missing(results[asked.rights])
     values, timeout, past, placed = await _session_values(session, results[0])
-    own = session.transaction.own.read(results[-1].rows) if changed else None
+    own = session.transaction.own.read(results[-1].rows) if asked.own else None
     if past:
         seen = await as_of.past_versions(session, analysis, lake, past, own)
     else:
         await session.reading.choose(None)
         if newest is not None:
-            newest.take(results[told], own or ())
+            newest.take(results[asked.told], own or ())
         seen = await versions(session, lake, own, unread=unread, newest=newest)
         await use(session, lake, seen, analysis.mark, SchemaMark.of(results[0].rows[0][-1]), analysis.views)
     if scans:
