@@ -41,6 +41,17 @@ class AddingTriggers:
     code: Sequence[bytes | None] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class KeptText:
+    """The words of a statement and of the functions that it names, for this mark of all functions; and words of texts
+    that have no effects but on rows.
+    """
+
+    code: Sequence[bytes | None]
+    words: frozenset[str]
+    quiet: frozenset[str] = frozenset()
+
+
 class FiredTriggers:
     """The fired events of all committed tables."""
 
@@ -52,6 +63,8 @@ class FiredTriggers:
         self.needed: LRUCache[tuple[str, frozenset[int]], set[int]] = LRUCache(_NEEDED_MAX)
         # By a role and the table of an INSERT; None if its triggers do more.
         self.adding: LRUCache[tuple[str, int], AddingTriggers | None] = LRUCache(_NEEDED_MAX)
+        # By a role and its statement with functions.
+        self.texts: LRUCache[tuple[str, str], KeptText] = LRUCache(_USED_MAX)
         # By a role and its statement with functions, the tables that it has used.
         self.used: LRUCache[tuple[str, str], frozenset[int]] = LRUCache(_USED_MAX)
         # By a role and a large table: statements within functions look rows up by keys there.

@@ -17,6 +17,7 @@ from gateway.backend.own_statement import Statement
 from gateway.session.backend_setting import kept
 
 if TYPE_CHECKING:
+    from gateway.backend.connection import Result
     from gateway.session.session_context import SessionContext
 
 _NAME: Final = "sluice.pending_checks"
@@ -62,7 +63,13 @@ async def refuse_pending(session: SessionContext, what: str, tables: Collection[
     """Raise 55006 if checks of one of these tables are pending, because a statement has changed it. The other table of
     a constraint that the statement has dropped counts too.
     """
-    pending, names = await _ask(session, tables)
+    [answer] = await session.backend.run(pending_checks(tables))
+    refuse_answered(what, answer)
+
+
+def refuse_answered(what: str, answer: Result) -> None:
+    """`refuse_pending`, by the answer to `pending_checks`."""
+    pending, names = _read(answer)
     changed = [names[str(table)] for _, table in sorted(pending) if str(table) in names]
     if changed:
         raise SluiceError(SqlState.OBJECT_IN_USE, f'cannot {what} "{changed[0]}" because it has pending trigger events')
@@ -72,8 +79,17 @@ async def _keep(session: SessionContext, pending: set[tuple[int, int]]) -> None:
     await session.backend.run(Statement(_SET, (json.dumps(sorted(pending)),)))
 
 
+def pending_checks(tables: Collection[int]) -> Statement:
+    """The question for pending checks, and for the names of these tables."""
+    return Statement(_PENDING, (number_array(tables),))
+
+
 async def _ask(session: SessionContext, tables: Collection[int]) -> tuple[set[tuple[int, int]], dict[str, str]]:
     """The pending checks, as constraint and table, and the names of these tables."""
-    [result] = await session.backend.run(Statement(_PENDING, (number_array(tables),)))
+    [result] = await session.backend.run(pending_checks(tables))
+    return _read(result)
+
+
+def _read(result: Result) -> tuple[set[tuple[int, int]], dict[str, str]]:
     pending, names = result.rows[0]
     return {(constraint, table) for constraint, table in json.loads(pending or b"[]")}, json.loads(names or b"{}")

@@ -29,7 +29,7 @@ from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
 from gateway.execution.functions.trigger_lookup import changes_view
 from gateway.execution.functions.trigger_statement import TriggeredPortal
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_tables
-from gateway.execution.reading.function_tables import name_arrays, tables_named, trigger_texts, words_of
+from gateway.execution.reading.function_tables import CODE, name_arrays, tables_named, trigger_texts, words_of
 from gateway.execution.shadow.function_guard import relay_rows, send_statement, without_rows
 from gateway.execution.shadow.shadow_writer import ShadowWriter
 from gateway.session.response_spool import ResponseSpool
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 _TABLES_MAX: Final = 8
 # Longer statements are not of few rows.
 _TEXT_MAX: Final = 100_000
-_CODE: Final = Statement(
-    "SELECT pg_sluice.code_mark(), pg_sluice.backend_setting('search_path'), current_user::pg_catalog.text"
-)
 _WATCHED: Final = Statement(
     "SELECT pg_catalog.set_config('sluice.watched', 'on', true), pg_catalog.set_config('sluice.unchecked', 'on', true),"
     " pg_catalog.set_config('max_parallel_workers_per_gather', '0', true)"
@@ -103,7 +100,7 @@ class AddingPortal(TriggeredPortal):
         """
         session = self.session
         await session.transaction.begin()
-        [code] = await session.backend.run(_CODE)
+        [code] = await session.backend.run(CODE)
         grown = {self._place[1], *known.grown}
         texts, _ = await trigger_texts(session, grown)
         words = await words_of(session, texts)
@@ -202,7 +199,7 @@ class AddingPortal(TriggeredPortal):
     async def _performed(self, kept: ResponseSpool, writers: Sequence[ShadowWriter]) -> tuple[str, list[Result]]:
         """Have the backend execute the statement, and read what came of it: the tag, and the answers."""
         backend, own = self.session.backend, without_rows(self)
-        asked = [_TOUCHED, effects_beside.TEMPORARY, _CODE, *(writer.reading() for writer in writers), *TRIAL.undo]
+        asked = [_TOUCHED, effects_beside.TEMPORARY, CODE, *(writer.reading() for writer in writers), *TRIAL.undo]
         if own is not None:
             made, *answers = await backend.run(own, *asked)
             for notice in made.notices:

@@ -12,38 +12,37 @@ settled block. Other sessions that use these tables wait meanwhile.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend import catalog_calls
 from gateway.backend.connection import BackendLostError, Result
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
 from gateway.execution.changes.row_changes import Changing, commit_with
-from gateway.execution.constraints.constraint_validation import meet, obligations
+from gateway.execution.constraints.constraint_validation import meet, obligations, obligations_of
 from gateway.execution.functions.filled_shadows import FilledShadows
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
 from gateway.execution.functions.opened_cursors import CURSORS, opened
-from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
+from gateway.execution.functions.shadow_touches import TOUCHES, touches
+from gateway.execution.functions.shadow_use import ShadowUse, use_until_now
+from gateway.execution.functions.statement_words import StatementWords
 from gateway.execution.functions.taken_rows import too_large
 from gateway.execution.functions.trigger_lookup import changed_relations, fired_triggers
 from gateway.execution.locks.row_locks import Waiting
 from gateway.execution.reading.function_tables import (
+    CODE,
     Words,
     likely_tables,
     may_tell_at_once,
     tables_named,
     tables_related,
     trigger_texts,
-    words_of,
 )
 from gateway.execution.reading.postgres_query import is_small
 from gateway.execution.shadow.function_guard import (
-    NEWEST,
     REFUSE_REWRITING,
-    SCANS,
     UNWATCHED,
-    WATCHED,
     relay_rows,
     scans,
     send_statement,
@@ -51,7 +50,7 @@ from gateway.execution.shadow.function_guard import (
 )
 from gateway.session.constraint_modes import KEEP_OWN
 from gateway.session.offload import offloaded
-from gateway.session.pending_constraints import refuse_pending
+from gateway.session.pending_constraints import pending_checks, refuse_answered
 from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import versions
 from gateway.statement.portal import TIMEOUT, StatementPortal
@@ -82,21 +81,7 @@ _IS_PAST: Final = Statement(
 _COPIED_ROWS_MAX: Final = 20_000
 # The same for a table that foreign keys may bring in.
 _RELATED_ROWS_MAX: Final = 2_000
-# What longer statements use is not kept in mind.
-_KEPT_TEXT_MAX: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """A transaction's use of shadows: the number of the newest table, the backend's cursors, the answers to `SCANS`
-    and `written`, what it has done to each shadow `before` the statement, and the answers to what was asked `then`."""
-
-    newest: bytes | None
-    cursors: Result
-    scanned: Result
-    wrote: Result
-    before: dict[int, Touch]
-    then: list[Result]
+_EXECUTE: Final = "EXECUTESTMT"
 
 
 class _DoesMoreError(Exception):
@@ -121,13 +106,19 @@ class GuardedPortal(StatementPortal):
         super().__init__(session, analysis, routed, binding)
         self.looked_at: set[int] = set()  # tables whose existing rows are needed
         self._heard: set[int] = set()  # tables whose triggers are known
-        self.words = Words(frozenset(), are_all=False)  # of its text, and of functions that it names
+        self._texts = StatementWords(session, analysis.sql)
 
     async def run(self) -> None:
-        transaction = self.session.transaction
-        await transaction.begin()
-        self.words = await words_of(self.session, await self._texts())
+        await self._begin()
         await self.execute_guarded()
+
+    async def _begin(self) -> None:
+        """Begin, and find the words of the texts."""
+        transaction = self.session.transaction
+        begins = not transaction.open
+        [code] = await transaction.begin(CODE)
+        transaction.fresh = transaction.fresh or begins
+        await self._texts.find(code, self._sources, keeps=not self._is_of(_EXECUTE))
 
     async def execute_guarded(self) -> None:
         """Execute it, now that the words of its texts are known."""
@@ -161,21 +152,22 @@ class GuardedPortal(StatementPortal):
 
     def _note_used(self) -> None:
         """Keep in mind the tables whose rows it has turned out to use, for the same role and text alone."""
-        if self.looked_at and len(self.analysis.sql) <= _KEPT_TEXT_MAX:
-            used = self.session.gateway.store.triggers.used
-            used[self._key] = used.get(self._key, frozenset()) | self.looked_at
+        if self.looked_at and self._texts.is_kept:
+            used, key = self.session.gateway.store.triggers.used, self._texts.key
+            used[key] = used.get(key, frozenset()) | self.looked_at
 
     @property
-    def _key(self) -> tuple[str, str]:
-        return self.session.user, self.analysis.sql
+    def words(self) -> Words:
+        """The words of its text, and of functions that it names."""
+        return self._texts.words
 
-    async def _texts(self) -> list[str]:
+    async def _sources(self) -> list[str]:
         """The texts that name what it uses: its own, and those of the triggers of relations that it changes.
 
         Of EXECUTE, that of the prepared statement counts.
         """
         query, text = self.routed.query, self.analysis.sql
-        if query is not None and query.fields.get("utilityStmt") and query.utilityStmt.type == "EXECUTESTMT":
+        if query is not None and self._is_of(_EXECUTE):
             [found] = await self.session.backend.run(Statement(_PREPARED, (name_of(query.utilityStmt.name),)))
             if found.rows:
                 whole = (found.rows[0][0] or b"").decode()
@@ -199,7 +191,7 @@ class GuardedPortal(StatementPortal):
         if transaction.parts is not None or transaction.deferred.pending:
             return None
         await fired_triggers(session, self.analysis)  # after a change of schemas, what was used before is forgotten
-        used = session.gateway.store.triggers.used.get(self._key, frozenset())
+        used = session.gateway.store.triggers.used.get(self._texts.key, frozenset())
         wanted = await tables_named(session, self.words) | used
         if not wanted:
             return None
@@ -227,19 +219,11 @@ class GuardedPortal(StatementPortal):
         use = await self._use()
         return FilledShadows(self.session, self.analysis.sql, use.newest, use.before), use.cursors
 
-    async def _use(self, *then: Statement) -> _Use:
-        """The transaction's use of shadows until now, from which on it is watched; `then` is executed behind."""
-        session, backend = self.session, self.session.backend
-        session.cursors.check_unread()
-        session.run_functions()
-        asked = NEWEST, CURSORS, SCANS, written(()), WATCHED, *then
-        newest, cursors, scanned, wrote, _, *rest = await backend.run(*asked)
-        number = newest.rows[0][0]
-        before: dict[int, Touch] = {}
-        if wrote.rows or scanned.rows[0][0] != b"0":
-            [known] = await backend.run(Statement(TOUCHES, (number,)))
-            before = touches(known)
-        return _Use(number, cursors, scanned, wrote, before, rest)
+    async def _use(self, *then: Statement) -> ShadowUse:
+        self.session.cursors.check_unread()
+        if self._texts.may_name:
+            self.session.run_functions()
+        return await use_until_now(self.session.backend, *then)
 
     async def _carry_out(self, answers: ResponseSpool) -> tuple[str, FilledShadows | None, set[int]]:
         """Execute over empty shadows. If it used any, undo it, and return which to fill, and how."""
@@ -251,6 +235,7 @@ class GuardedPortal(StatementPortal):
             session.cursors.filled.clear()
         error: SluiceError | None = None
         tag, left_open = "", list[tuple[bytes | None, ...]]()
+        session.transaction.fresh = session.transaction.fresh and not self._texts.changes_schemas
         at_once = self.tells_at_once and await may_tell_at_once(session, self.words)
         if at_once:  # the notices show its progress
             await self._give(answers)
@@ -300,9 +285,12 @@ class GuardedPortal(StatementPortal):
 
     def _fetched(self) -> str | None:
         query = self.routed.query
-        if query is None or query.fields.get("utilityStmt") is None or query.utilityStmt.type != "FETCHSTMT":
-            return None
-        return name_of(query.utilityStmt.portalname)
+        return name_of(query.utilityStmt.portalname) if query is not None and self._is_of("FETCHSTMT") else None
+
+    def _is_of(self, kind: str) -> bool:
+        """Whether it is a utility statement of this kind."""
+        query = self.routed.query
+        return query is not None and bool(query.fields.get("utilityStmt")) and query.utilityStmt.type == kind
 
     def check_repeatable(self, cursors: Result, *, settled: bool) -> None:
         """Raise 0A000 if the statement cannot be undone and executed again; `cursors` are the backend's."""
@@ -319,7 +307,8 @@ class GuardedPortal(StatementPortal):
         Of the `wanted` tables, rows of the `unread` ones are copied only once they are needed.
         """
         conflicts, left_out = 0, set(unread)
-        unchecked = self.leaves_unread
+        unchecked, transaction = self.leaves_unread, self.session.transaction
+        shadows.quiet, fresh = self._texts.quiet, transaction.fresh
         for _ in range(_ROUNDS_MAX):
             answers = ResponseSpool()
             try:
@@ -335,6 +324,7 @@ class GuardedPortal(StatementPortal):
             finally:
                 answers.close()
             await shadows.undo()
+            transaction.fresh = fresh
             self.looked_at |= unfetched
             left_out -= unfetched
             if self._strict:  # with everything copied, so that PostgreSQL raises the error at its place
@@ -394,7 +384,8 @@ class GuardedPortal(StatementPortal):
             return await self._looked(shadows, answers)
 
     async def _looked(self, shadows: FilledShadows, answers: ResponseSpool) -> tuple[set[int], str | None]:
-        backend = self.session.backend
+        backend, transaction = self.session.backend, self.session.transaction
+        transaction.fresh = transaction.fresh and not self._texts.changes_schemas
         try:
             tag = await self.perform(answers)
         except BackendLostError:
@@ -428,14 +419,20 @@ class GuardedPortal(StatementPortal):
         """The statement has seen all that it used: take its changes. False if it must be executed again."""
         session, transaction = self.session, self.session.transaction
         taken = await shadows.take()
+        if shadows.acts:
+            session.run_functions()
+        else:
+            self._texts.note_quiet(shadows.words)
         if shadows.is_doubtful:
             self._strict = True
             return False
-        await session.backend.run(UNWATCHED, KEEP_OWN, REFUSE_REWRITING)
-        wanted = await obligations(session)
+        checks = pending_checks([each.version.table.oid for each in taken if each.truncated])
+        asked = UNWATCHED, KEEP_OWN, REFUSE_REWRITING, catalog_calls.obligations(), checks
+        *_, owed, pending = await session.backend.run(*asked)
+        wanted = obligations_of(owed)
         if wanted and self._guessed:
             raise _DoesMoreError
-        await refuse_pending(session, "TRUNCATE", [each.version.table.oid for each in taken if each.truncated])
+        refuse_answered("TRUNCATE", pending)
         changed = [each.version.table.oid for each in taken if each.is_changed]
         locked = [each.version.table.oid for each in taken if each.locked.num_rows]
         if not changed and not locked:

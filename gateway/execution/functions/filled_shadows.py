@@ -8,14 +8,12 @@ rows, and the shadows are empty again. Other effects of the statement last.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from catalog.errors import SluiceError, unsupported
-from catalog.model import TableVersion
+from catalog.model import Table, TableVersion
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
@@ -26,6 +24,7 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
 from gateway.execution.functions import effects_beside
+from gateway.execution.functions.lake_copies import copy_to_shadow
 from gateway.execution.functions.opened_cursors import CURSORS
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, check_copied, touches
 from gateway.execution.functions.sought_keys import SoughtKeys
@@ -38,11 +37,7 @@ from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE
 from gateway.execution.shadow.loaded_rows import Loaded
 from gateway.execution.shadow.shadow import (
     MAY_COPY,
-    copy_rows,
-    put_rows,
-    qualified,
     resume,
-    runs_checks,
     shadow_rows,
     suspending,
 )
@@ -50,7 +45,6 @@ from gateway.execution.shadow.trigger_bypass import copying_role, role_again
 from gateway.session.cancel_listener import check
 from gateway.session.visibility import rules, versions
 from gateway.transaction.read_only_block import SET as READ_ONLY
-from storage.parquet.table_rows import live_rows_aside
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
@@ -88,6 +82,8 @@ class FilledShadows:
         self._session = session
         self._sql = sql
         self.words: set[str] = set()  # names in it, and in functions that it names
+        self.quiet = frozenset[str]()  # words of texts that have no effects but on rows
+        self.acts = True  # whether it may have had effects that are not counted
         self._newest = newest
         self.before = before
         self.versions: dict[int, TableVersion] = {}
@@ -148,42 +144,31 @@ class FilledShadows:
             await session.transaction.enlistment.meet(table, self.mark)
         listed = number_array(table.oid for table in tables)
         held = (catalog_calls.hold_schema([table.oid]) for table in tables)
-        asked = [
-            *(FILLED.begin, NOT_IDLE),
-            Statement(TOUCHES, (self._newest,)),
-            copying_role(tables),
-            lock_tables(sorted(self.versions), ACCESS_SHARE),
-            *held,
-        ]
-        suspended = [suspending(table) for table in tables]
+        begin = [FILLED.begin, NOT_IDLE, lock_tables(sorted(self.versions), ACCESS_SHARE), *held]
         self._begun = True
-        _, _, before, role, _, *answers, may_copy = await backend.run(
-            *asked, *suspended, Statement(_MAY_COPY, (listed,))
-        )
-        for table, answer in zip(tables, answers, strict=False):
-            session.transaction.enlistment.confirm_held(table, answer)
-        self._role = role.rows[0][0]
-        for table, (may,) in zip(tables, may_copy.rows, strict=True):
-            if table.oid not in self.unread:
-                await self._copy(self.versions[table.oid], may_copy=may == b"t")
-        await resume(session, answers[len(answers) - len(suspended) :])
-        beside = effects_beside.counted(listed)
+        filled = [version for oid, version in self.versions.items() if self._is_copied(oid)]
+        before = await self._fill(begin, tables, filled) if filled else None
         marks = [
             Statement(of_shadow(each.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(each.oid)}"))
             for each in tables
         ]
         preceding = [catalog_calls.precede_late()] if any(table.defers for table in tables) else []
+        begun = [] if filled else begin
         answers = await backend.run(
+            *begun,
             *marks,
-            role_again(self._role),
+            *([role_again(self._role)] if filled else []),
             *preceding,
             Statement(TOUCHES, (self._newest,)),
             catalog_calls.set_filled(filled=True, unchecked=unchecked),
             Statement(_SET, (self._settings[0], "0", "on" if unchecked else "")),
-            beside,
+            effects_beside.counted(listed),
             *(printing := self.sought.begin(level, cache_mode)),
             STATEMENT.begin,
         )
+        if not filled:
+            self._confirm(tables, answers[len(begin) - len(tables) :])
+        answers = answers[len(begun) :]
         found = answers[: len(marks)]
         counts, _, _, self._beside, *_ = answers[-5 - len(printing) :]
         self._marks = {
@@ -191,10 +176,36 @@ class FilledShadows:
             for table, each in zip(tables, found, strict=True)
         }
         self._counts = touches(counts)
-        check_copied(touches(before), self._counts, self.versions)
+        if before is not None:
+            check_copied(touches(before), self._counts, self.versions)
         if session.transaction.read_only.stands:
             await backend.run(READ_ONLY)
         check(session)
+
+    def _is_copied(self, oid: int) -> bool:
+        """Whether rows of the table are copied."""
+        found, version = self._found.get(oid), self.versions[oid]
+        return oid not in self.unread and bool(version.row_count if found is None else found.rows.num_rows)
+
+    async def _fill(
+        self, begin: Sequence[Statement], tables: Sequence[Table], filled: Sequence[TableVersion]
+    ) -> Result:
+        """Begin, and copy rows of `filled`, with triggers bypassed; what the transaction had done to shadows before."""
+        session, oids = self._session, number_array(version.table.oid for version in filled)
+        suspended = [suspending(version.table) for version in filled]
+        asked = Statement(TOUCHES, (self._newest,)), copying_role(tables), *suspended, Statement(_MAY_COPY, (oids,))
+        answers = await session.backend.run(*begin, *asked)
+        self._confirm(tables, answers[len(begin) - len(tables) :])
+        before, role, *suspensions, may = answers[len(begin) :]
+        self._role = role.rows[0][0]
+        for version, (allowed,) in zip(filled, may.rows, strict=True):
+            await copy_to_shadow(session, version, self._found.get(version.table.oid), may_copy=allowed == b"t")
+        await resume(session, suspensions)
+        return before
+
+    def _confirm(self, tables: Sequence[Table], answers: Sequence[Result]) -> None:
+        for table, answer in zip(tables, answers, strict=False):
+            self._session.transaction.enlistment.confirm_held(table, answer)
 
     async def _seen(self, oids: Collection[int]) -> dict[int, TableVersion]:
         session = self._session
@@ -215,30 +226,6 @@ class FilledShadows:
             elif not is_small([self.versions[oid]]):
                 raise too_large()
         return found
-
-    async def _copy(self, version: TableVersion, *, may_copy: bool) -> None:
-        session, table = self._session, version.table
-        generated = (await rules(session, table)).generated
-        columns = [column for column in table.columns if column.attnum not in generated]
-        names = [column.name for column in columns]
-        if not names and version.row_count:
-            raise unsupported("a function that reads rows without columns")
-        async for batch in self._batches(version):
-            check(session)
-            session.gateway.store.undone_rows.left(table.oid, batch.num_rows)
-            if may_copy and not runs_checks(columns):
-                await copy_rows(session, qualified(table), columns, batch.select(names))
-            else:
-                await put_rows(session, table, columns, batch.select(names))
-
-    async def _batches(self, version: TableVersion) -> AsyncIterator[pa.RecordBatch]:
-        found = self._found.get(version.table.oid)
-        if found is not None:
-            for batch in found.rows.to_batches():
-                yield batch
-            return
-        async for batch in live_rows_aside(self._session.gateway.data_path, version):
-            yield batch
 
     def found(self, oid: int) -> Loaded | None:
         """The copied rows of a table that the statement searches by keys."""
@@ -422,15 +409,14 @@ class FilledShadows:
         beside = self.unread.union(changed)
         filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in beside]
         locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
-        asked = (
-            effects_beside.counted(number_array(self.versions)),
-            effects_beside.uncounted(self._sql, await name_arrays(session, self.words)),
-        )
-        counted, acts, *results = await backend.run(*asked, *reads, *locks)
+        texts = [] if self.quiet >= self.words else [await self._texts()]
+        asked = effects_beside.counted(number_array(self.versions)), *texts
+        counted, *results = await backend.run(*asked, *reads, *locks)
+        self.acts = bool(texts) and results.pop(0).rows[0][0] != b"f"
         deferring = {oid for oid in changed if known[oid].table.defers}
         self.defers = bool(deferring)
         session.transaction.late.tables |= deferring
-        acted = counted.rows != self._beside.rows or acts.rows[0][0] != b"f"
+        acted = counted.rows != self._beside.rows or self.acts
         self.lasts = bool(acted or truncated or deferring or self.fires_late)
         if not self.lasts:
             await backend.run(FILLED.again)  # other sessions may fill these shadows before the transaction ends
@@ -438,7 +424,8 @@ class FilledShadows:
             unfilled = catalog_calls.set_filled(filled=False), Statement(_SET, (*self._settings, ""))
             past = copying_role(known[oid].table for oid in known)
             emptying = (catalog_calls.empty_shadow(oid, backend.process_id) for oid in [*filled, *changed])
-            await backend.run(*unfilled, past, *chain.from_iterable(emptying), role_again(self._role))
+            _, _, role, *_ = await backend.run(*unfilled, past, *chain.from_iterable(emptying))
+            await backend.run(role_again(role.rows[0][0]))
         taken, parts = [], iter(results)
         self._fresh.clear()
         for oid in changed:
@@ -461,6 +448,9 @@ class FilledShadows:
             loaded = self._found.get(oid)
             taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False, loaded=loaded))
         return taken
+
+    async def _texts(self) -> Statement:
+        return effects_beside.uncounted(self._sql, await name_arrays(self._session, self.words))
 
     async def _forget_dropped(self) -> None:
         """Rows of tables that the statement has dropped are nobody's."""

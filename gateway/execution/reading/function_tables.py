@@ -92,6 +92,10 @@ _BESIDE_ROWS: Final = frozenset(
     | {"set_config", "notify", "pg_notify", "listen", "unlisten", "prepare", "deallocate", "discard", "load"}
     | {"pg_export_snapshot", "pg_sluice"}
 )
+# A mark of all functions of users, and of how this session finds them.
+CODE: Final = Statement(
+    "SELECT pg_sluice.code_mark(), pg_sluice.backend_setting('search_path'), current_user::pg_catalog.text"
+)
 _REMOVING: Final = frozenset({"delete", "merge"})
 _ADDING: Final = frozenset({"insert", "update", "merge"})
 _ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.WITH_CHANGES})

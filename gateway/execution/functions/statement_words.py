@@ -1,0 +1,73 @@
+"""The words of a statement and of the functions that it names, and what is known of their effects.
+
+They are kept by role and text, for a mark of all functions (`pg_sluice.code_mark`): reading the functions' texts again
+takes as long as a small function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from catalog.schema.triggers import KeptText
+from gateway.execution.functions import effects_beside
+from gateway.execution.reading.function_tables import Words, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from gateway.backend.connection import Result
+    from gateway.session.session_context import SessionContext
+
+# What longer statements use is not kept in mind.
+_TEXT_MAX: Final = 10_000
+_WORDS_MAX: Final = 300
+
+
+class StatementWords:
+    """`words` are those of the texts, `quiet` those of texts that were found to have no effects but on rows."""
+
+    def __init__(self, session: SessionContext, sql: str) -> None:
+        self._session = session
+        self._sql = sql
+        self.words = Words(frozenset(), are_all=False)
+        self.quiet = frozenset[str]()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The role and the text."""
+        return self._session.user, self._sql
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether something may be kept in mind of the statement."""
+        return len(self._sql) <= _TEXT_MAX and len(self.words.found) <= _WORDS_MAX
+
+    async def find(self, code: Result, texts: Callable[[], Awaitable[list[str]]], *, keeps: bool) -> None:
+        """Find the words of these texts; `code` is the answer to `CODE`. With `keeps`, the text alone decides about
+        them."""
+        session, kept_texts = self._session, self._session.gateway.store.triggers.texts
+        kept = kept_texts.get(self.key)
+        if kept is not None and kept.code == code.rows[0]:
+            self.words, self.quiet = Words(kept.words, are_all=True), kept.quiet
+            return
+        self.words = await words_of(session, await texts())
+        if keeps and self.is_kept and self.words.are_all:
+            kept_texts[self.key] = KeptText(code.rows[0], self.words.found)
+
+    def note_quiet(self, words: Iterable[str]) -> None:
+        """Keep in mind that texts of these words have no effects but on rows."""
+        texts = self._session.gateway.store.triggers.texts
+        if self.key in texts and not self.quiet.issuperset(words):
+            texts[self.key] = replace(texts[self.key], quiet=frozenset(words))
+
+    @property
+    def changes_schemas(self) -> bool:
+        """Whether a text may change a schema, or do anything."""
+        return not self.words.are_all or self.words.may_do_more or self.words.may_build
+
+    @property
+    def may_name(self) -> bool:
+        """Whether a text may open cursors, or name prepared statements."""
+        words = self.words.found
+        return self.changes_schemas or not self.quiet >= words or effects_beside.names_counted(words)
