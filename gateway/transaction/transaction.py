@@ -441,6 +441,7 @@ class Transaction:
         """
         written, self.written = self.written, set()
         kept, self._kept = self._kept, None
+        self._backend.savepoints.clear()
         if committed and self._sizable:
             self._gateway.indexing.wake()
         self._gateway.new_files += self.own.weight if committed else 0

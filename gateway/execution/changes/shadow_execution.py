@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 _PAIRS: Final = pa.schema([("before", pa.binary()), ("after", pa.binary())])
 _MAY_COPY: Final = f"SELECT {MAY_COPY.format('$1::pg_catalog.int8::pg_catalog.oid')}"
 _NO_MARK: Final = "-1"
+_BYTES_AT_ONCE: Final = 4 * 1024
 _OF_KEYS: Final = (SqlState.UNIQUE_VIOLATION, SqlState.EXCLUSION_VIOLATION)
 _OF_DOMAINS: Final = (SqlState.CHECK_VIOLATION, SqlState.NOT_NULL_VIOLATION)
 _NULL: Final = pa.scalar(b"N", pa.binary())
@@ -288,6 +289,12 @@ def rows_of(table: Table, bodies: list[bytes]) -> pa.Table:
     """Rows of the shadow in lake form."""
     batches = [batch.cast(row_schema(table)) for batch in to_lake_form(table, bodies)]
     return pa.Table.from_batches(batches, row_schema(table))
+
+
+async def rows_aside(table: Table, bodies: list[bytes]) -> pa.Table:
+    """`rows_of`, in a thread unless they are few."""
+    few = sum(map(len, bodies)) <= _BYTES_AT_ONCE
+    return rows_of(table, bodies) if few else await asyncio.to_thread(rows_of, table, bodies)
 
 
 def gone_rows(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:

@@ -15,17 +15,17 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.backend import catalog_calls
 from gateway.backend.connection import BackendLostError, Result
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
 from gateway.execution.changes.row_changes import Changing, commit_with
-from gateway.execution.constraints.constraint_validation import meet, obligations, obligations_of
+from gateway.execution.constraints.constraint_validation import meet, obligations
 from gateway.execution.functions.filled_shadows import FilledShadows
+from gateway.execution.functions.filling_settings import SETTINGS
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
 from gateway.execution.functions.opened_cursors import CURSORS, opened
 from gateway.execution.functions.shadow_touches import TOUCHES, touches
-from gateway.execution.functions.shadow_use import ShadowUse, use_until_now
+from gateway.execution.functions.shadow_use import DoesMoreError, ShadowUse, end_watch, use_until_now
 from gateway.execution.functions.statement_words import StatementWords
 from gateway.execution.functions.taken_rows import too_large
 from gateway.execution.functions.trigger_lookup import changed_relations, fired_triggers
@@ -49,8 +49,8 @@ from gateway.execution.shadow.function_guard import (
     written,
 )
 from gateway.session.constraint_modes import KEEP_OWN
+from gateway.session.newest_versions import NewestVersions
 from gateway.session.offload import offloaded
-from gateway.session.pending_constraints import pending_checks, refuse_answered
 from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import versions
 from gateway.statement.portal import TIMEOUT, StatementPortal
@@ -82,10 +82,6 @@ _COPIED_ROWS_MAX: Final = 20_000
 # The same for a table that foreign keys may bring in.
 _RELATED_ROWS_MAX: Final = 2_000
 _EXECUTE: Final = "EXECUTESTMT"
-
-
-class _DoesMoreError(Exception):
-    """A statement that was built from parts does more than use rows."""
 
 
 class GuardedPortal(StatementPortal):
@@ -126,7 +122,7 @@ class GuardedPortal(StatementPortal):
         if (predicted := await self._predicted()) is not None:
             try:
                 self._give_tag(await self.over_rows(*predicted))
-            except _DoesMoreError:
+            except DoesMoreError:
                 await predicted[0].undo()
                 self._guessed = False
             else:
@@ -195,16 +191,20 @@ class GuardedPortal(StatementPortal):
         wanted = await tables_named(session, self.words) | used
         if not wanted:
             return None
-        use = await self._use(_IS_PAST, TIMEOUT)
-        [past, timeout] = use.then
+        newest = NewestVersions.of(session, wanted)
+        use = await self._use(_IS_PAST, TIMEOUT, SETTINGS, *([newest.statement] if newest else []))
+        past, timeout, settings, *answers = use.then
         if use.cursors.rows or past.rows[0][0] == b"t":
             return None
+        if newest is not None:
+            newest.take(answers[0])
         shadows = FilledShadows(session, self.analysis.sql, use.newest, use.before)
         session.cursors.filled.clear()
-        shadows.words = set(self.words.found)
+        shadows.words, asked_for = set(self.words.found), set(wanted)
         await self.hear(shadows, wanted)
         related = await tables_related(session, shadows.words, wanted) - wanted
-        known = await versions(session, [*wanted, *related])
+        heard = await versions(session, sorted(wanted), newest=newest if asked_for == wanted else None)
+        known = {**heard, **(await versions(session, sorted(related)) if related else {})}
         wanted -= used - known.keys()
         wanted |= {oid for oid in related & known.keys() if known[oid].row_count <= _RELATED_ROWS_MAX}
         if any(version.table.materialized for version in known.values()):
@@ -212,6 +212,8 @@ class GuardedPortal(StatementPortal):
         self.limit_by(timeout)
         unread = {oid for oid in wanted & known.keys() if known[oid].row_count > _COPIED_ROWS_MAX and oid not in used}
         self._guessed = self.words.may_build
+        if transaction.sees_newest:
+            shadows.told, shadows.known = settings, known
         return shadows, wanted, unread
 
     async def unfilled(self) -> tuple[FilledShadows, Result]:
@@ -309,6 +311,7 @@ class GuardedPortal(StatementPortal):
         conflicts, left_out = 0, set(unread)
         unchecked, transaction = self.leaves_unread, self.session.transaction
         shadows.quiet, fresh = self._texts.quiet, transaction.fresh
+        shadows.rows_only = frozenset() if self._texts.may_name else self.words.found
         for _ in range(_ROUNDS_MAX):
             answers = ResponseSpool()
             try:
@@ -400,7 +403,7 @@ class GuardedPortal(StatementPortal):
                 self._missed, self._strict = error, True  # or another error precedes it
             elif not unseen:
                 if self._guessed and error.sqlstate in _OF_MORE:
-                    raise _DoesMoreError from error
+                    raise DoesMoreError from error
                 await self._give(answers)
                 raise
             return unseen, ""
@@ -426,20 +429,16 @@ class GuardedPortal(StatementPortal):
         if shadows.is_doubtful:
             self._strict = True
             return False
-        checks = pending_checks([each.version.table.oid for each in taken if each.truncated])
-        asked = UNWATCHED, KEEP_OWN, REFUSE_REWRITING, catalog_calls.obligations(), checks
-        *_, owed, pending = await session.backend.run(*asked)
-        wanted = obligations_of(owed)
-        if wanted and self._guessed:
-            raise _DoesMoreError
-        refuse_answered("TRUNCATE", pending)
+        ends = transaction.implicit and session.ends_with_statement
+        truncated = [each.version.table.oid for each in taken if each.truncated]
+        wanted = [] if ends and shadows.is_alone else await end_watch(session, truncated, guessed=self._guessed)
         changed = [each.version.table.oid for each in taken if each.is_changed]
         locked = [each.version.table.oid for each in taken if each.locked.num_rows]
         if not changed and not locked:
-            await shadows.keep()
+            await shadows.keep(ends=ends and not wanted)
             await meet(session, wanted)
             await self._give(answers)
-            if transaction.implicit and session.ends_with_statement:
+            if ends:
                 await commit_with(session, tag)
             return True
         constrained = {oid for each in wanted for oid in (each.relid, each.parent_relid)}

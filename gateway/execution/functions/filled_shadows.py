@@ -22,8 +22,9 @@ from gateway.backend.messages_aside import PLANS_MAX
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
-from gateway.execution.changes.shadow_execution import made, rows_of
+from gateway.execution.changes.shadow_execution import made, rows_aside, rows_of
 from gateway.execution.functions import effects_beside
+from gateway.execution.functions.filling_settings import SETTINGS, set_while_filled
 from gateway.execution.functions.lake_copies import copy_to_shadow
 from gateway.execution.functions.opened_cursors import CURSORS
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, check_copied, touches
@@ -33,7 +34,7 @@ from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
 from gateway.execution.reading.function_tables import name_arrays
 from gateway.execution.reading.handed_rows import rows_by_keys
-from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE, is_small
+from gateway.execution.reading.postgres_query import LOAD_LIMIT, NOT_IDLE, is_small
 from gateway.execution.shadow.loaded_rows import Loaded
 from gateway.execution.shadow.shadow import (
     MAY_COPY,
@@ -43,6 +44,7 @@ from gateway.execution.shadow.shadow import (
 )
 from gateway.execution.shadow.trigger_bypass import copying_role, role_again
 from gateway.session.cancel_listener import check
+from gateway.session.newest_versions import NewestVersions
 from gateway.session.visibility import rules, versions
 from gateway.transaction.read_only_block import SET as READ_ONLY
 
@@ -52,18 +54,6 @@ if TYPE_CHECKING:
 
 _MAY_COPY: Final = (
     f"SELECT {MAY_COPY.format('o')} FROM pg_catalog.unnest($1::pg_catalog.oid[]) WITH ORDINALITY AS u (o, n) ORDER BY n"
-)
-_SETTINGS: Final = Statement(
-    "SELECT pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
-    " pg_sluice.backend_setting('max_parallel_workers_per_gather'),"
-    " pg_sluice.backend_setting('client_min_messages'), pg_sluice.backend_setting('plan_cache_mode'),"
-    f" pg_catalog.pg_size_bytes({LIMIT}), pg_sluice.schema_mark(),"
-    " coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) ''"
-)
-_SET: Final = (
-    "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true),"
-    " pg_catalog.set_config('max_parallel_workers_per_gather', $2, true),"
-    " pg_catalog.set_config('sluice.unchecked', $3, true)"
 )
 _NO_MARK: Final = "-1"
 _DROPPING: Final = frozenset({"drop", "execute"})
@@ -83,6 +73,10 @@ class FilledShadows:
         self._sql = sql
         self.words: set[str] = set()  # names in it, and in functions that it names
         self.quiet = frozenset[str]()  # words of texts that have no effects but on rows
+        self.rows_only = frozenset[str]()  # the same, if nothing else need be counted
+        self.told: Result | None = None  # the answer to SETTINGS, if it was asked just now
+        self.known: Mapping[int, TableVersion] = {}  # versions of tables at that time
+        self._temporary = True  # whether there may be temporary tables
         self.acts = True  # whether it may have had effects that are not counted
         self._newest = newest
         self.before = before
@@ -121,12 +115,12 @@ class FilledShadows:
         await session.transaction.read_only.lift()
         if self.exclusive:  # before rows are looked at, and before PostgreSQL locks the shadow
             await backend.run(lock_tables(sorted(self.exclusive), ACCESS_EXCLUSIVE))
-        [settings] = await backend.run(_SETTINGS)
-        *self._settings, level, cache_mode, limit, mark, is_past = settings.rows[0]
-        self.mark = SchemaMark.of(mark)
+        settings, newest = await self._ask(oids)
+        *self._settings, level, cache_mode, limit, mark, is_past, temporary = settings.rows[0]
+        self.mark, self._temporary = SchemaMark.of(mark), temporary == b"t"
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
-        self.versions, self.unread, self.unchecked = await self._seen(oids), frozenset(unread), unchecked
+        self.versions, self.unread, self.unchecked = await self._seen(oids, newest), frozenset(unread), unchecked
         self.sought.expect(self.versions, self.unread)
         self._found = await self._find()
         few = self.unread | self._found.keys()
@@ -161,8 +155,8 @@ class FilledShadows:
             *preceding,
             Statement(TOUCHES, (self._newest,)),
             catalog_calls.set_filled(filled=True, unchecked=unchecked),
-            Statement(_SET, (self._settings[0], "0", "on" if unchecked else "")),
-            effects_beside.counted(listed),
+            set_while_filled(self._settings[0], "0", "on" if unchecked else ""),
+            *([] if self.is_alone else [effects_beside.counted(listed)]),
             *(printing := self.sought.begin(level, cache_mode)),
             STATEMENT.begin,
         )
@@ -170,7 +164,8 @@ class FilledShadows:
             self._confirm(tables, answers[len(begin) - len(tables) :])
         answers = answers[len(begun) :]
         found = answers[: len(marks)]
-        counts, _, _, self._beside, *_ = answers[-5 - len(printing) :]
+        counts, _, _, *beside = answers[len(marks) + len(preceding) + bool(filled) : -1 - len(printing)]
+        self._beside = next(iter(beside), Result())
         self._marks = {
             table.oid: (each.rows[0][0] or _NO_MARK.encode()).decode()
             for table, each in zip(tables, found, strict=True)
@@ -207,10 +202,24 @@ class FilledShadows:
         for table, answer in zip(tables, answers, strict=False):
             self._session.transaction.enlistment.confirm_held(table, answer)
 
-    async def _seen(self, oids: Collection[int]) -> dict[int, TableVersion]:
+    async def _ask(self, oids: Collection[int]) -> tuple[Result, NewestVersions | None]:
+        """The answer to SETTINGS, with the newest versions of the tables if that can be told now."""
+        told, self.told = self.told, None
+        if told is not None and not self.exclusive:
+            return told, None
+        self.known = {}
+        newest = NewestVersions.of(self._session, oids)
+        settings, *answers = await self._session.backend.run(SETTINGS, *([newest.statement] if newest else []))
+        if newest is not None:
+            newest.take(answers[0])
+        return settings, newest
+
+    async def _seen(self, oids: Collection[int], newest: NewestVersions | None) -> dict[int, TableVersion]:
         session = self._session
         await session.reading.choose(None)
-        found = await versions(session, list(oids))
+        found, self.known = self.known, {}
+        if not set(oids) <= found.keys():
+            found = await versions(session, list(oids), newest=newest)
         if set(oids) - found.keys():
             raise unsupported("a function that reads a lake table which was made meanwhile")
         return {oid: found[oid] for oid in sorted(oids)}
@@ -393,7 +402,9 @@ class FilledShadows:
         session, backend = self._session, self._session.backend
         await self._forget_dropped()
         made_now = [oid for oid, each in self._touched.items() if oid not in self.versions and each.made]
-        known = await versions(session, [*self.versions, *made_now])
+        # In a transaction that has made nothing yet, no text of the statement changes a schema.
+        fresh = session.transaction.fresh
+        known = self.versions if fresh else await versions(session, [*self.versions, *made_now])
         changed = [oid for oid in self._touched if oid in known and self._is_changed(oid)]
         truncated = {oid for oid in changed if self._touched[oid].truncated}
         appended = {oid for oid in changed if self._since(oid)[1] == 0} | truncated
@@ -409,19 +420,27 @@ class FilledShadows:
         beside = self.unread.union(changed)
         filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in beside]
         locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
-        texts = [] if self.quiet >= self.words else [await self._texts()]
-        asked = effects_beside.counted(number_array(self.versions)), *texts
-        counted, *results = await backend.run(*asked, *reads, *locks)
-        self.acts = bool(texts) and results.pop(0).rows[0][0] != b"f"
         deferring = {oid for oid in changed if known[oid].table.defers}
         self.defers = bool(deferring)
         session.transaction.late.tables |= deferring
-        acted = counted.rows != self._beside.rows or self.acts
-        self.lasts = bool(acted or truncated or deferring or self.fires_late)
-        if not self.lasts:
-            await backend.run(FILLED.again)  # other sessions may fill these shadows before the transaction ends
-        else:
-            unfilled = catalog_calls.set_filled(filled=False), Statement(_SET, (*self._settings, ""))
+        lasts = bool(truncated or deferring or self.fires_late)
+        # Other sessions may fill these shadows before the transaction ends.
+        undone = [FILLED.again] if self.is_alone and not lasts else []
+        texts = []
+        if not self.quiet >= self.words:
+            texts.append(effects_beside.uncounted(self._sql, await name_arrays(session, self.words)))
+        counting = [] if self.is_alone else [effects_beside.counted(number_array(self.versions))]
+        results = await backend.run(*counting, *texts, *reads, *locks, *undone)
+        acted = bool(counting) and results.pop(0).rows != self._beside.rows
+        self.acts = bool(texts) and results.pop(0).rows[0][0] != b"f"
+        self.lasts = lasts or acted or self.acts
+        if not self.lasts and not undone:
+            await backend.run(FILLED.again)
+        elif self.lasts:
+            unfilled = (
+                catalog_calls.set_filled(filled=False),
+                set_while_filled(self._settings[0], self._settings[1], ""),
+            )
             past = copying_role(known[oid].table for oid in known)
             emptying = (catalog_calls.empty_shadow(oid, backend.process_id) for oid in [*filled, *changed])
             _, _, role, *_ = await backend.run(*unfilled, past, *chain.from_iterable(emptying))
@@ -431,7 +450,7 @@ class FilledShadows:
         for oid in changed:
             version = self.versions.get(oid, known[oid])
             bodies = [next(parts).bodies for _ in range(3)]
-            fresh, kept, locked = [await asyncio.to_thread(rows_of, known[oid].table, each) for each in bodies]
+            fresh, kept, locked = [await rows_aside(known[oid].table, each) for each in bodies]
             self._fresh[oid] = fresh.num_rows
             session.gateway.store.undone_rows.left(oid, fresh.num_rows)
             seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
@@ -442,15 +461,16 @@ class FilledShadows:
             replaces, emptied = oid not in appended, oid in truncated
             taken.append(Taken(seen, fresh, kept, locked, replaces=replaces, truncated=emptied, loaded=loaded))
         for oid in filled:
-            table = self.versions[oid].table
+            table, loaded = self.versions[oid].table, self._found.get(oid)
             nothing = rows_of(table, [])
-            locked = await asyncio.to_thread(rows_of, table, next(parts).bodies)
-            loaded = self._found.get(oid)
+            locked = await rows_aside(table, next(parts).bodies)
             taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False, loaded=loaded))
         return taken
 
-    async def _texts(self) -> Statement:
-        return effects_beside.uncounted(self._sql, await name_arrays(self._session, self.words))
+    @property
+    def is_alone(self) -> bool:
+        """Whether the statement has no effects but on rows of shadows."""
+        return self.rows_only >= self.words and bool(self.rows_only) and not self._temporary
 
     async def _forget_dropped(self) -> None:
         """Rows of tables that the statement has dropped are nobody's."""
@@ -478,9 +498,10 @@ class FilledShadows:
         there = f"xmin::pg_catalog.text OPERATOR(pg_catalog.=) '{mark}'"
         return made(mark), "false" if appended else there, f"{there} AND {LOCKED}"
 
-    async def keep(self) -> None:
-        """All is taken and staged: keep the rest."""
+    async def keep(self, *, ends: bool = False) -> None:
+        """All is taken and staged: keep the rest. `ends`: the transaction's end comes at once."""
         self.sought.remember(self._found)
-        await self._session.backend.run(FILLED.release)
+        if not ends:
+            await self._session.backend.run(FILLED.release)
         self._begun = False
         await self._session.transaction.read_only.restore()
