@@ -168,6 +168,11 @@ class Enlistment:
         if schema_version != table.schema_version:
             raise SchemaChangedError(table.name, [], stale=True)
 
+    def confirm_all(self, tables: Sequence[Table], answers: Sequence[Result]) -> None:
+        """`confirm_held` for each table, by as many of the answers."""
+        for table, answer in zip(tables, answers, strict=False):
+            self.confirm_held(table, answer)
+
     def confirm_held(self, table: Table, held: Result) -> None:
         """`confirm` by the answer to `hold_schema` for that table."""
         self.confirm(table, int(held.rows[0][1] or 0) if held.rows else -1)

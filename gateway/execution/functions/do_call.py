@@ -438,7 +438,9 @@ class GuardedPortal(StatementPortal):
             await shadows.keep(ends=ends and not wanted)
             await meet(session, wanted)
             await self._give(answers)
-            if ends:
+            if ends and shadows.is_alone and self._texts.leaves_nothing:
+                await transaction.roll_back()  # COMMIT would wait for the disk
+            elif ends:
                 await commit_with(session, tag)
             return True
         constrained = {oid for each in wanted for oid in (each.relid, each.parent_relid)}

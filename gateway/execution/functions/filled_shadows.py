@@ -136,7 +136,6 @@ class FilledShadows:
             if table.materialized:
                 raise unsupported("a function that reads a materialized view")
             await session.transaction.enlistment.meet(table, self.mark)
-        listed = number_array(table.oid for table in tables)
         held = (catalog_calls.hold_schema([table.oid]) for table in tables)
         begin = [FILLED.begin, NOT_IDLE, lock_tables(sorted(self.versions), ACCESS_SHARE), *held]
         self._begun = True
@@ -156,12 +155,12 @@ class FilledShadows:
             Statement(TOUCHES, (self._newest,)),
             catalog_calls.set_filled(filled=True, unchecked=unchecked),
             set_while_filled(self._settings[0], "0", "on" if unchecked else ""),
-            *([] if self.is_alone else [effects_beside.counted(listed)]),
+            *([] if self.is_alone else [effects_beside.counted(number_array(self.versions))]),
             *(printing := self.sought.begin(level, cache_mode)),
             STATEMENT.begin,
         )
         if not filled:
-            self._confirm(tables, answers[len(begin) - len(tables) :])
+            session.transaction.enlistment.confirm_all(tables, answers[len(begin) - len(tables) :])
         answers = answers[len(begun) :]
         found = answers[: len(marks)]
         counts, _, _, *beside = answers[len(marks) + len(preceding) + bool(filled) : -1 - len(printing)]
@@ -190,17 +189,13 @@ class FilledShadows:
         suspended = [suspending(version.table) for version in filled]
         asked = Statement(TOUCHES, (self._newest,)), copying_role(tables), *suspended, Statement(_MAY_COPY, (oids,))
         answers = await session.backend.run(*begin, *asked)
-        self._confirm(tables, answers[len(begin) - len(tables) :])
+        session.transaction.enlistment.confirm_all(tables, answers[len(begin) - len(tables) :])
         before, role, *suspensions, may = answers[len(begin) :]
         self._role = role.rows[0][0]
         for version, (allowed,) in zip(filled, may.rows, strict=True):
             await copy_to_shadow(session, version, self._found.get(version.table.oid), may_copy=allowed == b"t")
         await resume(session, suspensions)
         return before
-
-    def _confirm(self, tables: Sequence[Table], answers: Sequence[Result]) -> None:
-        for table, answer in zip(tables, answers, strict=False):
-            self._session.transaction.enlistment.confirm_held(table, answer)
 
     async def _ask(self, oids: Collection[int]) -> tuple[Result, NewestVersions | None]:
         """The answer to SETTINGS, with the newest versions of the tables if that can be told now."""
@@ -437,10 +432,8 @@ class FilledShadows:
         if not self.lasts and not undone:
             await backend.run(FILLED.again)
         elif self.lasts:
-            unfilled = (
-                catalog_calls.set_filled(filled=False),
-                set_while_filled(self._settings[0], self._settings[1], ""),
-            )
+            idle, workers = self._settings
+            unfilled = catalog_calls.set_filled(filled=False), set_while_filled(idle, workers, "")
             past = copying_role(known[oid].table for oid in known)
             emptying = (catalog_calls.empty_shadow(oid, backend.process_id) for oid in [*filled, *changed])
             _, _, role, *_ = await backend.run(*unfilled, past, *chain.from_iterable(emptying))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # What longer statements use is not kept in mind.
 _TEXT_MAX: Final = 10_000
 _WORDS_MAX: Final = 300
+_NUMBERING: Final = frozenset({"nextval", "setval", "insert", "merge", "update", "delete"})
 
 
 class StatementWords:
@@ -65,6 +66,11 @@ class StatementWords:
     def changes_schemas(self) -> bool:
         """Whether a text may change a schema, or do anything."""
         return not self.words.are_all or self.words.may_do_more or self.words.may_build
+
+    @property
+    def leaves_nothing(self) -> bool:
+        """Whether no text takes numbers of sequences, or makes rows that might."""
+        return not any(word.rpartition(".")[2] in _NUMBERING for word in self.words.found)
 
     @property
     def may_name(self) -> bool:
