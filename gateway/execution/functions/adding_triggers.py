@@ -132,7 +132,7 @@ class AddingPortal(TriggeredPortal):
         if held.newest is None:
             return None
         filled = catalog_calls.set_filled(filled=True, unchecked=True)
-        begin = [FILLED.begin, *held.statements, _WATCHED, filled, _TOUCHED, effects_beside.TEMPORARY]
+        begin = [FILLED.begin, *held.statements, _WATCHED, filled, _TOUCHED, effects_beside.ELSEWHERE]
         kept = ResponseSpool()
         try:
             async with Changing(self, "INSERT", *sorted(known.grown), then=begin) as changing:
@@ -199,7 +199,7 @@ class AddingPortal(TriggeredPortal):
     async def _performed(self, kept: ResponseSpool, writers: Sequence[ShadowWriter]) -> tuple[str, list[Result]]:
         """Have the backend execute the statement, and read what came of it: the tag, and the answers."""
         backend, own = self.session.backend, without_rows(self)
-        asked = [_TOUCHED, effects_beside.TEMPORARY, CODE, *(writer.reading() for writer in writers), *TRIAL.undo]
+        asked = [_TOUCHED, effects_beside.ELSEWHERE, CODE, *(writer.reading() for writer in writers), *TRIAL.undo]
         if own is not None:
             made, *answers = await backend.run(own, *asked)
             for notice in made.notices:

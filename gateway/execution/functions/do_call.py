@@ -422,9 +422,12 @@ class GuardedPortal(StatementPortal):
         """The statement has seen all that it used: take its changes. False if it must be executed again."""
         session, transaction = self.session, self.session.transaction
         taken = await shadows.take()
+        if shadows.must_repeat:
+            self._texts.forget()
+            return False
         if shadows.acts:
             session.run_functions()
-        else:
+        elif not shadows.lasts:
             self._texts.note_quiet(shadows.words)
         if shadows.is_doubtful:
             self._strict = True

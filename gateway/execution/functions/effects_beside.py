@@ -27,14 +27,14 @@ SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
     (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursors
      WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0 AND NOT pg_catalog.starts_with(name, $2))
 """
-# Where the texts name no such effects, these are left: rows of temporary tables.
-_TEMPORARY: Final = """
-SELECT CASE WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0 THEN (
-    SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
-        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
-        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
-    FROM pg_catalog.pg_class
-    WHERE relkind OPERATOR(pg_catalog.=) 'r' AND relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) END
+# Where texts name none of the others, these are left: rows of catalogs and of temporary tables.
+_ELSEWHERE: Final = """
+SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
+    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+FROM pg_catalog.pg_class
+WHERE relkind OPERATOR(pg_catalog.=) 'r' AND relnamespace OPERATOR(pg_catalog.=) ANY (
+    ARRAY['pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid, pg_catalog.pg_my_temp_schema()])
 """
 # Words by which texts lock, open cursors, or make large objects.
 _COUNTED: Final = re.compile(r"(.*\.)?(.*advisory.*|.*cursor|open|lo_.*)", re.DOTALL)
@@ -63,7 +63,7 @@ def counted(shadows: str) -> Statement:
     return Statement(_BESIDE, (shadows, OWN))
 
 
-TEMPORARY: Final = Statement(_TEMPORARY)
+ELSEWHERE: Final = Statement(_ELSEWHERE)
 
 
 def names_counted(words: Collection[str]) -> bool:

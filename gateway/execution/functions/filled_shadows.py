@@ -29,7 +29,7 @@ from gateway.execution.functions.lake_copies import copy_to_shadow
 from gateway.execution.functions.opened_cursors import CURSORS
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, check_copied, touches
 from gateway.execution.functions.sought_keys import SoughtKeys
-from gateway.execution.functions.taken_rows import Taken, missing_key, too_large
+from gateway.execution.functions.taken_rows import Taken, existing_of, missing_key, too_large
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
 from gateway.execution.reading.function_tables import name_arrays
@@ -57,18 +57,12 @@ _MAY_COPY: Final = (
 )
 _NO_MARK: Final = "-1"
 _DROPPING: Final = frozenset({"drop", "execute"})
-_EXISTING: Final = (
-    "SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])"
-)
 
 
 class FilledShadows:
-    """The filled shadows of one statement. `versions` are the filled tables, `before` the use of shadows until it
-    began.
-    """
+    """The filled shadows of a statement `sql`. `versions` are the filled tables, `before` the use until it began."""
 
     def __init__(self, session: SessionContext, sql: str, newest: bytes | None, before: Mapping[int, Touch]) -> None:
-        """`sql` is the statement's text."""
         self._session = session
         self._sql = sql
         self.words: set[str] = set()  # names in it, and in functions that it names
@@ -76,7 +70,7 @@ class FilledShadows:
         self.rows_only = frozenset[str]()  # the same, if nothing else need be counted
         self.told: Result | None = None  # the answer to SETTINGS, if it was asked just now
         self.known: Mapping[int, TableVersion] = {}  # versions of tables at that time
-        self._temporary = True  # whether there may be temporary tables
+        self.must_repeat = False  # it has had other effects, and must be executed again
         self.acts = True  # whether it may have had effects that are not counted
         self._newest = newest
         self.before = before
@@ -116,8 +110,8 @@ class FilledShadows:
         if self.exclusive:  # before rows are looked at, and before PostgreSQL locks the shadow
             await backend.run(lock_tables(sorted(self.exclusive), ACCESS_EXCLUSIVE))
         settings, newest = await self._ask(oids)
-        *self._settings, level, cache_mode, limit, mark, is_past, temporary = settings.rows[0]
-        self.mark, self._temporary = SchemaMark.of(mark), temporary == b"t"
+        *self._settings, level, cache_mode, limit, mark, is_past = settings.rows[0]
+        self.mark, self.must_repeat = SchemaMark.of(mark), False
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
         self.versions, self.unread, self.unchecked = await self._seen(oids, newest), frozenset(unread), unchecked
@@ -155,7 +149,7 @@ class FilledShadows:
             Statement(TOUCHES, (self._newest,)),
             catalog_calls.set_filled(filled=True, unchecked=unchecked),
             set_while_filled(self._settings[0], "0", "on" if unchecked else ""),
-            *([] if self.is_alone else [effects_beside.counted(number_array(self.versions))]),
+            self._counting,
             *(printing := self.sought.begin(level, cache_mode)),
             STATEMENT.begin,
         )
@@ -163,8 +157,7 @@ class FilledShadows:
             session.transaction.enlistment.confirm_all(tables, answers[len(begin) - len(tables) :])
         answers = answers[len(begun) :]
         found = answers[: len(marks)]
-        counts, _, _, *beside = answers[len(marks) + len(preceding) + bool(filled) : -1 - len(printing)]
-        self._beside = next(iter(beside), Result())
+        counts, _, _, self._beside, *_ = answers[-5 - len(printing) :]
         self._marks = {
             table.oid: (each.rows[0][0] or _NO_MARK.encode()).decode()
             for table, each in zip(tables, found, strict=True)
@@ -424,9 +417,11 @@ class FilledShadows:
         texts = []
         if not self.quiet >= self.words:
             texts.append(effects_beside.uncounted(self._sql, await name_arrays(session, self.words)))
-        counting = [] if self.is_alone else [effects_beside.counted(number_array(self.versions))]
-        results = await backend.run(*counting, *texts, *reads, *locks, *undone)
-        acted = bool(counting) and results.pop(0).rows != self._beside.rows
+        counted, *results = await backend.run(self._counting, *texts, *reads, *locks, *undone)
+        acted = counted.rows != self._beside.rows
+        if acted and self.is_alone:
+            self.rows_only, self.must_repeat = frozenset(), True
+            return []
         self.acts = bool(texts) and results.pop(0).rows[0][0] != b"f"
         self.lasts = lasts or acted or self.acts
         if not self.lasts and not undone:
@@ -463,14 +458,18 @@ class FilledShadows:
     @property
     def is_alone(self) -> bool:
         """Whether the statement has no effects but on rows of shadows."""
-        return self.rows_only >= self.words and bool(self.rows_only) and not self._temporary
+        return bool(self.rows_only) and self.rows_only >= self.words
+
+    @property
+    def _counting(self) -> Statement:
+        """The question for effects besides rows of shadows."""
+        return effects_beside.ELSEWHERE if self.is_alone else effects_beside.counted(number_array(self.versions))
 
     async def _forget_dropped(self) -> None:
         """Rows of tables that the statement has dropped are nobody's."""
         if self.words.isdisjoint(_DROPPING):
             return
-        [left] = await self._session.backend.run(Statement(_EXISTING, (number_array(self.versions),)))
-        existing = {int(oid or 0) for (oid,) in left.rows}
+        existing = await existing_of(self._session, self.versions)
         for oid in self.versions.keys() - existing:
             del self.versions[oid]
             self.by_keys.pop(oid, None)

@@ -8,14 +8,13 @@ from gateway.backend.own_statement import Statement
 from gateway.execution.reading.postgres_query import LIMIT
 
 # To be asked before rows are copied: the settings that are changed meanwhile, those under which plans are printed, how
-# much may be copied, the schema log's mark, whether the session reads a past snapshot, and has temporary tables.
+# much may be copied, the schema log's mark, and whether the session reads a past snapshot.
 SETTINGS: Final = Statement(
     "SELECT pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
     " pg_sluice.backend_setting('max_parallel_workers_per_gather'),"
     " pg_sluice.backend_setting('client_min_messages'), pg_sluice.backend_setting('plan_cache_mode'),"
     f" pg_catalog.pg_size_bytes({LIMIT}), pg_sluice.schema_mark(),"
-    " coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) '',"
-    " pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0"
+    " coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) ''"
 )
 _SET: Final = (
     "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true),"

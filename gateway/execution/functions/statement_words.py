@@ -62,6 +62,10 @@ class StatementWords:
         if self.key in texts and not self.quiet.issuperset(words):
             texts[self.key] = replace(texts[self.key], quiet=frozenset(words))
 
+    def forget(self) -> None:
+        """Keep nothing in mind: a text has done what was not expected."""
+        self._session.gateway.store.triggers.texts.pop(self.key, None)
+
     @property
     def changes_schemas(self) -> bool:
         """Whether a text may change a schema, or do anything."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from catalog.errors import SluiceError, unsupported
+from gateway.backend.arrays import number_array
+from gateway.backend.own_statement import Statement
 from gateway.execution.functions.sought_keys import KEYS_MAX
 from gateway.execution.reading.postgres_query import SMALL_ROWS
 from planner.plans.row_filter import WantedKeys
@@ -16,6 +18,11 @@ from planner.plans.row_filter import WantedKeys
 if TYPE_CHECKING:
     from catalog.model import TableVersion
     from gateway.execution.shadow.loaded_rows import Loaded
+    from gateway.session.session_context import SessionContext
+
+_EXISTING: Final = (
+    "SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +66,9 @@ def too_large() -> SluiceError:
     """The refusal of a change of more rows than may be copied."""
     hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
     return unsupported("a function that changes rows of so large a lake table", hint=hint)
+
+
+async def existing_of(session: SessionContext, oids: Iterable[int]) -> set[int]:
+    """Those of these tables that the transaction still sees."""
+    [left] = await session.backend.run(Statement(_EXISTING, (number_array(oids),)))
+    return {int(oid or 0) for (oid,) in left.rows}
