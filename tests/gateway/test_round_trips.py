@@ -14,13 +14,19 @@ import pytest
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, open_directory, start_oracle
 
-# One changes the row, one adds another.
-_TRIGGERS = """
+# Triggers: one changes the row, one adds another. Functions: one reads few rows, one looks a row up by its key.
+_CODE = """
 CREATE FUNCTION stamps() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.n := NEW.n + 1; RETURN NEW; END $$;
 CREATE FUNCTION notes() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN INSERT INTO noted VALUES (NEW.id, NEW.name); RETURN NULL; END $$;
 CREATE TRIGGER stamps BEFORE INSERT ON firing FOR EACH ROW EXECUTE FUNCTION stamps();
 CREATE TRIGGER notes AFTER INSERT ON firing FOR EACH ROW EXECUTE FUNCTION notes();
+CREATE TABLE large (LIKE counted INCLUDING ALL);
+INSERT INTO large SELECT g, g, '' FROM generate_series(1, 25000) g;
+CREATE FUNCTION of_few(i integer) RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN RETURN (SELECT n FROM firing WHERE id = i); END $$;
+CREATE FUNCTION of_many(i integer) RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN RETURN (SELECT n FROM large WHERE id = i); END $$;
 """
 # Each is executed so often; the gateway's background work may add to all but one of them.
 _TIMES = 8
@@ -76,7 +82,7 @@ def counted() -> Iterator[Counted]:
                     connection.execute("INSERT INTO counted SELECT g, g, 'x' || g FROM generate_series(1, 100) g")
                     connection.execute("CREATE TABLE noted (id integer, what text)")
                     connection.execute("CREATE TABLE firing (LIKE counted INCLUDING ALL)")
-                    connection.execute(_TRIGGERS.encode())
+                    connection.execute(_CODE.encode())
                     yield Counted(connection, proxy)
         finally:
             asyncio.run(postgres.stop())
@@ -89,6 +95,8 @@ def counted() -> Iterator[Counted]:
         ("query of few rows", "SELECT count(*) FROM counted WHERE n > %s", 0, 6),
         ("insert", "INSERT INTO counted VALUES (%s, 1, 'new')", 1000, 4),
         ("insert that fires triggers", "INSERT INTO firing VALUES (%s, 1, 'new')", 1000, 6),
+        ("function over few rows", "SELECT of_few(%s)", 0, 14),
+        ("function by key", "SELECT of_many(%s)", 0, 18),
         ("update", "UPDATE counted SET n = n + 1 WHERE id = %s", 20, 6),
         ("update by a constant", "UPDATE counted SET n = 7 WHERE id = %s", 20, 6),
         ("upsert", "INSERT INTO counted VALUES (%s, 1, '') ON CONFLICT (id) DO UPDATE SET n = 0", 40, 15),

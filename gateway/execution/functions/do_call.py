@@ -312,6 +312,7 @@ class GuardedPortal(StatementPortal):
         unchecked, transaction = self.leaves_unread, self.session.transaction
         shadows.quiet, fresh = self._texts.quiet, transaction.fresh
         shadows.rows_only = frozenset() if self._texts.may_name else self.words.found
+        shadows.may_change = self.words.may_change_rows
         for _ in range(_ROUNDS_MAX):
             answers = ResponseSpool()
             try:
@@ -361,7 +362,7 @@ class GuardedPortal(StatementPortal):
 
     async def hear(self, shadows: FilledShadows, wanted: set[int]) -> None:
         """Collect the names in functions that the triggers of these tables call, and so on."""
-        fired = await fired_triggers(self.session, self.analysis)
+        fired = await fired_triggers(self.session, self.analysis) if self.words.may_change_rows else {}
         while new := {oid for oid in wanted if oid in fired} - self._heard:
             self._heard |= new
             texts, _ = await trigger_texts(self.session, new)

@@ -70,6 +70,7 @@ class FilledShadows:
         self.rows_only = frozenset[str]()  # the same, if nothing else need be counted
         self.told: Result | None = None  # the answer to SETTINGS, if it was asked just now
         self.known: Mapping[int, TableVersion] = {}  # versions of tables at that time
+        self.may_change = True  # whether its texts say that it may change rows
         self.must_repeat = False  # it has had other effects, and must be executed again
         self.acts = True  # whether it may have had effects that are not counted
         self._newest = newest
@@ -411,7 +412,7 @@ class FilledShadows:
         deferring = {oid for oid in changed if known[oid].table.defers}
         self.defers = bool(deferring)
         session.transaction.late.tables |= deferring
-        lasts = bool(truncated or deferring or self.fires_late)
+        lasts = bool(truncated or deferring or self.fires_late or (changed and not self.may_change))
         # Other sessions may fill these shadows before the transaction ends.
         undone = [FILLED.again] if self.is_alone and not lasts else []
         texts = []

@@ -98,6 +98,7 @@ CODE: Final = Statement(
 )
 _REMOVING: Final = frozenset({"delete", "merge"})
 _ADDING: Final = frozenset({"insert", "update", "merge"})
+_CHANGING: Final = _ADDING | _REMOVING | {"copy", "truncate"}
 _ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.WITH_CHANGES})
 
 
@@ -114,6 +115,11 @@ class Words:
     def may_do_more(self) -> bool:
         """Whether a statement among them may do more than use rows, unless it is built from parts."""
         return not self.are_all or not _BESIDE_ROWS.isdisjoint(self.found)
+
+    @property
+    def may_change_rows(self) -> bool:
+        """Whether a statement among them may change rows, and fire triggers."""
+        return not self.are_all or self.may_build or not _CHANGING.isdisjoint(self.found)
 
     @property
     def may_build(self) -> bool:
