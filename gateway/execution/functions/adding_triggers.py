@@ -158,7 +158,8 @@ class AddingPortal(TriggeredPortal):
         except SchemaChangedError:
             await self.session.backend.run(*FILLED.undo)
             raise
-        same = all(found[each.oid].table == each and not (each.defers or each.materialized) for each in known.tables)
+        tables = {oid: version.table for oid, version in found.items()}
+        same = all(tables.get(each.oid) == each and not (each.defers or each.materialized) for each in known.tables)
         return found if same else None
 
     async def _executed(
