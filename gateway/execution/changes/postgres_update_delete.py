@@ -21,7 +21,15 @@ from catalog.store import TableRules
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.constant_rows import changed_rows
 from gateway.execution.changes.portioned_change import change_portions, portions
-from gateway.execution.changes.shadow_execution import Outcome, gone_rows, has_key, paired, rehearse
+from gateway.execution.changes.shadow_execution import (
+    Outcome,
+    are_written_at_once,
+    aside,
+    gone_rows,
+    has_key,
+    paired,
+    rehearse,
+)
 from gateway.execution.reading.handed_rows import Placed, not_computed, placed
 from gateway.execution.reading.postgres_query import Computing, is_small
 from gateway.execution.shadow.function_guard import send_statement
@@ -36,7 +44,6 @@ from planner.plans.constant_change import constant_change, is_kept_by
 from planner.plans.placement import PLACEMENTS, Engine, Kind
 from planner.tree.nodes import Node
 from planner.tree.references import tables_read
-from storage.parquet.hot_rows import may_be_hot
 from storage.spark.write import WriteResult, replace_rows
 
 if TYPE_CHECKING:
@@ -47,10 +54,6 @@ if TYPE_CHECKING:
     from gateway.statement.portal import Binding
 
 _UPDATE: Final = 2  # CmdType of nodes.h
-# A change of so many rows and bytes, of files with so many rows, takes less time than a thread.
-_ROWS_AT_ONCE: Final = 100
-_BYTES_AT_ONCE: Final = 16 * 1024
-_FILE_ROWS_AT_ONCE: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,22 +200,8 @@ async def _written(
         result = replace_rows(session.gateway.data_path, version, replaced, [outcome.fresh], hot_rows)
         return result, paired(version.table, loaded, outcome)
 
-    result, sources = (
-        write() if _is_at_hand(version.table, loaded, outcome, hot_rows) else await asyncio.to_thread(write)
-    )
+    result, sources = await aside(are_written_at_once(version.table, loaded, outcome, hot_rows), write)
     return Changed(outcome.answers, outcome.tag, result, assigned, sources, outcome.origins is not None)
-
-
-def _is_at_hand(table: Table, loaded: Loaded, outcome: Outcome, hot_rows: int) -> bool:
-    """Whether writing the change opens no file, and takes less time than a thread."""
-    many = loaded.rows.num_rows + outcome.fresh.num_rows
-    return (
-        may_be_hot(table)
-        and many <= min(_ROWS_AT_ONCE, hot_rows)
-        and loaded.rows.nbytes + outcome.fresh.nbytes <= _BYTES_AT_ONCE
-        and sum(file.record_count for file in loaded.files) <= _FILE_ROWS_AT_ONCE
-        and all(file.delete_file is None or file.delete_file.file is None for file in loaded.files)
-    )
 
 
 def _assigned(query: Node, generated: Collection[int]) -> Collection[int] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,7 @@ from gateway.values.text import text_cells
 from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import CommandComplete
 from storage.indexes.keys import keys_of
+from storage.parquet.hot_rows import may_be_hot
 
 if TYPE_CHECKING:
     from gateway.execution.changes.row_changes import Changing
@@ -62,7 +63,12 @@ if TYPE_CHECKING:
 _PAIRS: Final = pa.schema([("before", pa.binary()), ("after", pa.binary())])
 _MAY_COPY: Final = f"SELECT {MAY_COPY.format('$1::pg_catalog.int8::pg_catalog.oid')}"
 _NO_MARK: Final = "-1"
-_BYTES_AT_ONCE: Final = 4 * 1024
+# Work on so many rows and bytes, of files with so many rows, takes less time than a thread.
+_ROWS_AT_ONCE: Final = 100
+_BYTES_AT_ONCE: Final = 16 * 1024
+_FILE_ROWS_AT_ONCE: Final = 100_000
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _OF_KEYS: Final = (SqlState.UNIQUE_VIOLATION, SqlState.EXCLUSION_VIOLATION)
 _OF_DOMAINS: Final = (SqlState.CHECK_VIOLATION, SqlState.NOT_NULL_VIOLATION)
 _NULL: Final = pa.scalar(b"N", pa.binary())
@@ -293,8 +299,29 @@ def rows_of(table: Table, bodies: list[bytes]) -> pa.Table:
 
 async def rows_aside(table: Table, bodies: list[bytes]) -> pa.Table:
     """`rows_of`, in a thread unless they are few."""
-    few = sum(map(len, bodies)) <= _BYTES_AT_ONCE
-    return rows_of(table, bodies) if few else await asyncio.to_thread(rows_of, table, bodies)
+    return await aside(sum(map(len, bodies)) <= _BYTES_AT_ONCE, rows_of, table, bodies)
+
+
+async def aside(few: bool, work: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
+    """The result of work on rows: in a thread, unless they are few and no file is opened."""
+    return work(*arguments, **named) if few else await asyncio.to_thread(work, *arguments, **named)
+
+
+def are_few(*rows: pa.Table) -> bool:
+    """Whether work on these rows takes less time than a thread."""
+    count, size = sum(each.num_rows for each in rows), sum(each.nbytes for each in rows)
+    return bool(count <= _ROWS_AT_ONCE and size <= _BYTES_AT_ONCE)
+
+
+def are_written_at_once(table: Table, loaded: Loaded, outcome: Outcome, hot_rows: int) -> bool:
+    """Whether writing the change, with up to so many `hot_rows`, opens no file, and takes less time than a thread."""
+    return (
+        may_be_hot(table)
+        and are_few(loaded.rows, outcome.fresh)
+        and loaded.rows.num_rows + outcome.fresh.num_rows <= hot_rows
+        and sum(file.record_count for file in loaded.files) <= _FILE_ROWS_AT_ONCE
+        and all(file.delete_file is None or file.delete_file.file is None for file in loaded.files)
+    )
 
 
 def gone_rows(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
@@ -303,8 +330,8 @@ def gone_rows(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDA
 
 
 async def gone(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
-    """`gone_rows`, in a thread."""
-    return await asyncio.to_thread(gone_rows, table, loaded, kept)
+    """`gone_rows`, in a thread unless they are few."""
+    return await aside(are_few(loaded.rows, kept), gone_rows, table, loaded, kept)
 
 
 async def chosen_positions(table: Table, loaded: Loaded, chosen: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
@@ -319,7 +346,7 @@ async def met(table: Table, loaded: Loaded, outcome: Outcome) -> dict[str, npt.N
         kept, locked = (_among(table, loaded.rows, rows) for rows in (outcome.kept, outcome.locked))
         return loaded.by_path(~kept | locked)
 
-    return await asyncio.to_thread(compare)
+    return await aside(are_few(loaded.rows, outcome.kept, outcome.locked), compare)
 
 
 def has_key(table: Table) -> bool:

@@ -30,6 +30,8 @@ from gateway.execution.changes.row_changes import Changing
 from gateway.execution.changes.shadow_execution import (
     PROPOSED,
     Outcome,
+    are_written_at_once,
+    aside,
     begin,
     conclude,
     gone,
@@ -46,7 +48,7 @@ from gateway.execution.constraints.expression_keys import check_computable
 from gateway.execution.locks.awaited_changes import others_change
 from gateway.execution.locks.row_locks import changed_meanwhile, hold_met
 from gateway.execution.locks.row_locks import strength_of as strength_to_change
-from gateway.execution.reading.handed_rows import rows_by_keys
+from gateway.execution.reading.handed_rows import rows_by_keys_aside
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import SMALL_ROWS, Computing, is_small
 from gateway.execution.shadow.function_guard import guarding, guarding_functions, send_statement, without_rows
@@ -120,10 +122,11 @@ class UpsertPortal(StatementPortal):
                     replaced = await gone(version.table, loaded, outcome.kept)
                     path = session.gateway.data_path
                     hot_rows = session.transaction.hot_rows_max
-                    result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh], hot_rows)
+                    few = are_written_at_once(version.table, loaded, outcome, hot_rows)
+                    result = await aside(few, replace_rows, path, version, replaced, [outcome.fresh], hot_rows)
                     rows = await met(version.table, loaded, outcome) if outcome.locked.num_rows else replaced
                     strength = strength_of(version.table, loaded, outcome)
-                    sources = await asyncio.to_thread(paired, version.table, loaded, outcome)
+                    sources = await aside(few, paired, version.table, loaded, outcome)
                     if await changing.claim(result, version, strength, rows, sources):
                         break
                 await self._keep_proposed(version.table, columns, outcome)
@@ -277,7 +280,8 @@ class UpsertPortal(StatementPortal):
         found, size, builtins = None, self.analysis.tree.size, session.gateway.builtins
         wanted = await offloaded(session, size, proposed_keys, query, table, builtins, self.binding.canonical)
         if wanted is not None:
-            found = await asyncio.to_thread(rows_by_keys, session.gateway.data_path, version, wanted)
+            size += sum(len(parameter.text or "") for parameter in self.binding.canonical)
+            found = await rows_by_keys_aside(session.gateway.data_path, version, wanted, size)
         self._guessed = found is not None and found.rows.num_rows > 0
         return found if found is not None and self._guessed else nothing_loaded(table)
 

@@ -119,7 +119,7 @@ async def _few(
         rows = None
         if wanted is not None and given.small_rows:
             columns = None if stored is None else read_columns(version.table, stored.columns, stored.conditions)
-            rows = await _by_keys(session.gateway.data_path, version, wanted, columns, reading.size)
+            rows = await rows_by_keys_aside(session.gateway.data_path, version, wanted, reading.size, columns)
         if rows is not None and rows.rows.num_rows <= given.small_rows:
             found[version.table.oid] = rows
         elif not is_whole:
@@ -127,8 +127,8 @@ async def _few(
     return found
 
 
-async def _by_keys(
-    data_path: str, version: TableVersion, wanted: WantedKeys, needed: Sequence[Column] | None, size: int
+async def rows_by_keys_aside(
+    data_path: str, version: TableVersion, wanted: WantedKeys, size: int, needed: Sequence[Column] | None = None
 ) -> Loaded | None:
     """`rows_by_keys`, in a thread if that may take long; `size` is that of a statement that names the keys."""
     if len(wanted.values) > _KEYS_AT_ONCE or size > _SIZE_AT_ONCE:
