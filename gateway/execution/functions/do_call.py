@@ -26,6 +26,7 @@ from gateway.execution.functions.function_changes import MissedError, is_undecid
 from gateway.execution.functions.opened_cursors import CURSORS, opened
 from gateway.execution.functions.shadow_touches import TOUCHES, touches
 from gateway.execution.functions.shadow_use import DoesMoreError, ShadowUse, end_watch, use_until_now
+from gateway.execution.functions.sought_keys import Asked
 from gateway.execution.functions.statement_words import StatementWords
 from gateway.execution.functions.taken_rows import too_large
 from gateway.execution.functions.trigger_lookup import changed_relations, fired_triggers
@@ -103,6 +104,7 @@ class GuardedPortal(StatementPortal):
         self.looked_at: set[int] = set()  # tables whose existing rows are needed
         self._heard: set[int] = set()  # tables whose triggers are known
         self._texts = StatementWords(session, analysis.sql)
+        self._asked = Asked(analysis.sql, routed.query, analysis.tree.size)
 
     async def run(self) -> None:
         await self._begin()
@@ -198,7 +200,7 @@ class GuardedPortal(StatementPortal):
             return None
         if newest is not None:
             newest.take(answers[0])
-        shadows = FilledShadows(session, self.analysis.sql, use.newest, use.before)
+        shadows = FilledShadows(session, self._asked, use.newest, use.before)
         session.cursors.filled.clear()
         shadows.words, asked_for = set(self.words.found), set(wanted)
         await self.hear(shadows, wanted)
@@ -219,7 +221,7 @@ class GuardedPortal(StatementPortal):
     async def unfilled(self) -> tuple[FilledShadows, Result]:
         """Shadows that are not filled yet, before the statement first runs; and the backend's cursors."""
         use = await self._use()
-        return FilledShadows(self.session, self.analysis.sql, use.newest, use.before), use.cursors
+        return FilledShadows(self.session, self._asked, use.newest, use.before), use.cursors
 
     async def _use(self, *then: Statement) -> ShadowUse:
         self.session.cursors.check_unread()
@@ -237,7 +239,7 @@ class GuardedPortal(StatementPortal):
             session.cursors.filled.clear()
         error: SluiceError | None = None
         tag, left_open = "", list[tuple[bytes | None, ...]]()
-        session.transaction.fresh = session.transaction.fresh and not self._texts.changes_schemas
+        session.transaction.fresh = False
         at_once = self.tells_at_once and await may_tell_at_once(session, self.words)
         if at_once:  # the notices show its progress
             await self._give(answers)
@@ -272,7 +274,7 @@ class GuardedPortal(StatementPortal):
             return tag, None, set()
         self.check_repeatable(cursors, settled=False)
         await backend.run(GUARDED.again, GUARDED.release)
-        shadows = FilledShadows(session, self.analysis.sql, number, before)
+        shadows = FilledShadows(session, self._asked, number, before)
         shadows.begin_with(used)
         return tag, shadows, touched
 
@@ -328,7 +330,7 @@ class GuardedPortal(StatementPortal):
             finally:
                 answers.close()
             await shadows.undo()
-            transaction.fresh = fresh
+            transaction.fresh = fresh = fresh and not shadows.must_repeat
             self.looked_at |= unfetched
             left_out -= unfetched
             if self._strict:  # with everything copied, so that PostgreSQL raises the error at its place
@@ -389,7 +391,7 @@ class GuardedPortal(StatementPortal):
 
     async def _looked(self, shadows: FilledShadows, answers: ResponseSpool) -> tuple[set[int], str | None]:
         backend, transaction = self.session.backend, self.session.transaction
-        transaction.fresh = transaction.fresh and not self._texts.changes_schemas
+        transaction.fresh = transaction.fresh and shadows.is_alone
         try:
             tag = await self.perform(answers)
         except BackendLostError:
@@ -468,7 +470,7 @@ class GuardedPortal(StatementPortal):
                 ):
                     return False
             except MissedError as missed:
-                if not shadows.widen(missed.error, taken):
+                if not await shadows.widen(missed.error, taken):
                     self._missed, self._strict = missed.error, True
                 return False
             await shadows.keep()

@@ -28,7 +28,7 @@ from gateway.execution.functions.filling_settings import SETTINGS, set_while_fil
 from gateway.execution.functions.lake_copies import copy_to_shadow
 from gateway.execution.functions.opened_cursors import CURSORS
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, check_copied, touches
-from gateway.execution.functions.sought_keys import SoughtKeys
+from gateway.execution.functions.sought_keys import Asked, SoughtKeys
 from gateway.execution.functions.taken_rows import Taken, existing_of, missing_key, too_large
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
@@ -62,9 +62,10 @@ _DROPPING: Final = frozenset({"drop", "execute"})
 class FilledShadows:
     """The filled shadows of a statement `sql`. `versions` are the filled tables, `before` the use until it began."""
 
-    def __init__(self, session: SessionContext, sql: str, newest: bytes | None, before: Mapping[int, Touch]) -> None:
-        self._session = session
-        self._sql = sql
+    def __init__(
+        self, session: SessionContext, asked: Asked, newest: bytes | None, before: Mapping[int, Touch]
+    ) -> None:
+        self._session, self._sql = session, asked.sql
         self.words: set[str] = set()  # names in it, and in functions that it names
         self.quiet = frozenset[str]()  # words of texts that have no effects but on rows
         self.rows_only = frozenset[str]()  # the same, if nothing else need be counted
@@ -87,7 +88,7 @@ class FilledShadows:
         # Tables that the statement searches by keys, with the keys; and the copied rows.
         self.by_keys: dict[int, WantedKeys] = {}
         self._found: dict[int, Loaded] = {}
-        self.sought = SoughtKeys(session)
+        self.sought = SoughtKeys(session, asked)
         self._fresh: dict[int, int] = {}  # how many rows the statement has made
         self._touched: Mapping[int, Touch] = {}
         self.cursors = Result()  # the backend's, after the statement
@@ -116,7 +117,7 @@ class FilledShadows:
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
         self.versions, self.unread, self.unchecked = await self._seen(oids, newest), frozenset(unread), unchecked
-        self.sought.expect(self.versions, self.unread)
+        await self.sought.expect(self.versions, self.unread)
         self._found = await self._find()
         few = self.unread | self._found.keys()
         copied = [version for oid, version in self.versions.items() if oid not in few]
@@ -248,7 +249,7 @@ class FilledShadows:
         """Of the tables that it lacks, those of which at most the rows are copied whose keys its plans name."""
         others = [oid for oid in unseen if oid not in self.versions]
         known = {**self.versions, **(await versions(self._session, others) if others else {})}
-        large = {oid for oid in known.keys() & unseen if self.sought.may_seek(known[oid])} - self.exclusive
+        large = await self.sought.worth(known[oid] for oid in known.keys() & set(unseen) - self.exclusive)
         self._copy_whole([oid for oid in large if self._scans_since(oid) > PLANS_MAX])
         for oid in large & self.sought.tables:
             keys = self.sought.learnt(oid, self.by_keys.get(oid), self._scans_since(oid))
@@ -264,10 +265,10 @@ class FilledShadows:
         for oid in oids:
             self.by_keys.pop(oid, None)
 
-    def widen(self, error: SluiceError, taken: Sequence[Taken]) -> bool:
+    async def widen(self, error: SluiceError, taken: Sequence[Taken]) -> bool:
         """The lake has found a key of new rows: whether the rows with this key are to be copied too."""
         missing = missing_key(error, taken, self.by_keys)
-        if missing is None or not self.sought.may_seek(self.versions[missing[0]]):
+        if missing is None or not await self.sought.worth([self.versions[missing[0]]]):
             return False
         oid, self.by_keys[oid] = missing
         self.sought.tables.add(oid)
@@ -391,9 +392,8 @@ class FilledShadows:
         session, backend = self._session, self._session.backend
         await self._forget_dropped()
         made_now = [oid for oid, each in self._touched.items() if oid not in self.versions and each.made]
-        # In a transaction that has made nothing yet, no text of the statement changes a schema.
-        fresh = session.transaction.fresh
-        known = self.versions if fresh else await versions(session, [*self.versions, *made_now])
+        asked = [] if session.transaction.fresh else [*self.versions, *made_now]  # in a fresh one no schema is changed
+        known = await versions(session, asked) if asked else self.versions
         changed = [oid for oid in self._touched if oid in known and self._is_changed(oid)]
         truncated = {oid for oid in changed if self._touched[oid].truncated}
         appended = {oid for oid in changed if self._since(oid)[1] == 0} | truncated

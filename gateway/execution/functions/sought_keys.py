@@ -9,7 +9,7 @@ were more than its plans have, or if a plan may need any row, the whole table is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -18,11 +18,13 @@ from catalog.errors import SluiceError
 from gateway.backend.arrays import number_array
 from gateway.backend.messages_aside import PrintedPlans
 from gateway.backend.own_statement import Statement
+from gateway.execution.functions.owners_code import tables_of_owners
 from gateway.execution.reading.function_tables import QUALIFIED, name_arrays
 from gateway.execution.reading.function_text import TEXT
 from gateway.session.offload import offloaded
 from planner.plans.planned_scans import PlannedScan, PlannedStatement, planned_statement
 from planner.plans.row_filter import WantedKeys
+from planner.tree.named_code import named_code
 from planner.tree.nodes import parse
 from storage.indexes.keys import keys_of
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from gateway.backend.connection import Result
     from gateway.session.session_context import SessionContext
     from planner.tree.builtins import Builtins
+    from planner.tree.nodes import Node
 
 # Of fewer rows all are copied.
 SOUGHT_FROM: Final = 20_000
@@ -82,12 +85,22 @@ SELECT CASE WHEN pg_sluice.backend_setting('client_min_messages') OPERATOR(pg_ca
 """
 
 
+class Asked(NamedTuple):
+    """A statement: its text, and its tree, which was made of a text of this size."""
+
+    sql: str
+    query: Node | None
+    size: int
+
+
 class SoughtKeys:
     """The tables, by OID, of which a statement's plans are to name the keys: `tables`. Those in `refused` are copied
     whole."""
 
-    def __init__(self, session: SessionContext) -> None:
+    def __init__(self, session: SessionContext, asked: Asked) -> None:
         self._session = session
+        self._asked = asked
+        self._of_owners: dict[int, bool] = {}
         self.tables: set[int] = set()
         self.refused: set[int] = set()
         self._settings: tuple[bytes | None, bytes | None] = (None, None)
@@ -101,9 +114,19 @@ class SoughtKeys:
         self._times: dict[int, int] = {}
         self._missed: dict[int, int] = {}
 
-    def may_seek(self, version: TableVersion) -> bool:
-        """Whether the table's rows are worth looking up."""
-        return bool(version.row_count > SOUGHT_FROM and version.table.keys and version.table.oid not in self.refused)
+    async def worth(self, versions: Iterable[TableVersion]) -> set[int]:
+        """Of these tables, those whose rows are worth looking up, and whose plans no stranger's code can hide."""
+        large = {
+            each.table.oid
+            for each in versions
+            if each.row_count > SOUGHT_FROM and each.table.keys and each.table.oid not in self.refused
+        }
+        if new := large - self._of_owners.keys():
+            session, (_, query, size) = self._session, self._asked
+            code = await offloaded(session, size, named_code, query, session.gateway.builtins)
+            found = await tables_of_owners(session, code, new)
+            self._of_owners.update({oid: oid in found for oid in new})
+        return {oid for oid in large if self._of_owners[oid]}
 
     def refuse(self, oids: Iterable[int]) -> None:
         """Copy all rows of these tables."""
@@ -142,10 +165,11 @@ class SoughtKeys:
     def __exit__(self, *_: object) -> None:
         self._session.backend.aside.plans = None
 
-    def expect(self, versions: Mapping[int, TableVersion], unread: Collection[int]) -> None:
+    async def expect(self, versions: Mapping[int, TableVersion], unread: Collection[int]) -> None:
         """Seek keys in the tables of which statements of this role have looked rows up before."""
         known, user = self._session.gateway.store.triggers.sought, self._session.user
-        self.tables |= {oid for oid in unread if (user, oid) in known and self.may_seek(versions[oid])}
+        if before := [versions[oid] for oid in unread if (user, oid) in known]:
+            self.tables |= await self.worth(before)
 
     def remember(self, found: Collection[int]) -> None:
         """The statement has looked rows of these tables up."""
