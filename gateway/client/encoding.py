@@ -19,6 +19,7 @@ from catalog.postgres.encodings import convert, send_function
 from gateway.client.message_thread import aside
 from gateway.values.cells import BYTES_MAX, cells, lengths_of, offsets_of, payload_of, take
 from gateway.wire.framing import HEADER_BYTES, Frame
+from gateway.wire.messages.frontend import Bind
 from gateway.wire.messages.layout import Message
 from gateway.wire.messages.texts import texts_of, with_texts
 
@@ -31,6 +32,8 @@ UNCHANGED: Final = (UTF8, "UNICODE", "SQL_ASCII")
 _BETWEEN: Final = b"\n"
 _BYTE: Final = re.compile("0x([0-9a-f]{2})")
 _PART_BYTES: Final = 1 << 26
+# A Bind of so many bytes may have thousands of values.
+_VALUES_BYTES: Final = 1 << 16
 
 # By the type's send function: binary forms that are a text, perhaps after a number, and forms that contain values of
 # other types.
@@ -57,10 +60,9 @@ def converts(parameters: Mapping[str, str]) -> bool:
 
 
 async def read(kind: type[_M], frame: Frame, *, strict: bool = True) -> _M:
-    """Decode a message from its frame; a large one off the event loop."""
-    return await aside(
-        lambda data: kind.decode(data, strict=strict, start=HEADER_BYTES), frame.data, is_large=frame.is_large
-    )
+    """Decode a message from its frame; off the event loop if it is large, or may have many values."""
+    is_large = frame.is_large or (kind is Bind and len(frame.data) > _VALUES_BYTES)
+    return await aside(lambda data: kind.decode(data, strict=strict, start=HEADER_BYTES), frame.data, is_large=is_large)
 
 
 class NoEquivalentError(Exception):

@@ -37,6 +37,12 @@ _THREADS: Final = 2
 _CALLS_MAX: Final = 150_000
 # Seconds that the event loop waits for its turn while a thread works; each exchange of messages needs several turns.
 _TURN_SECONDS: Final = 0.0002
+# New objects after which the youngest are collected; such collections after which older ones are; and those after which
+# all are: after some 700,000 objects that have stayed.
+_YOUNG: Final = 700
+_MIDDLE: Final = 10
+_OLD: Final = 100
+_NEVER: Final = 1_000_000
 
 
 class _StoppedError(BaseException):
@@ -76,8 +82,9 @@ class _Thought:
 
 
 class _Collecting:
-    """Suspends the garbage collector while work runs. Work creates many live objects; each collection would scan them
-    all and stop the process meanwhile.
+    """Suspends the garbage collector's full collections while work runs. Work creates many live objects, and each full
+    collection looks at all of them, while the process stands still. Young objects are collected as they come: if they
+    were left until the work ends, as many would be looked at then.
     """
 
     def __init__(self) -> None:
@@ -87,13 +94,13 @@ class _Collecting:
     def __enter__(self) -> None:
         with self._lock:
             self._running += 1
-            gc.disable()
+            gc.set_threshold(_YOUNG, _MIDDLE, _NEVER)
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._running -= 1
             if not self._running:
-                gc.enable()
+                gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
 
 
 _COLLECTING: Final = _Collecting()
@@ -105,6 +112,7 @@ def prepare() -> None:
     """
     sys.setswitchinterval(_TURN_SECONDS)
     sys.setrecursionlimit(_CALLS_MAX)
+    gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
     gc.collect()
     gc.freeze()
 

@@ -19,6 +19,7 @@ from functools import wraps
 from typing import Any, Final, TypeVar
 
 from planner.tree.compact_tree import TreeText, kept_constant
+from planner.tree.large_trees import Remains
 from planner.tree.long_tokens import LENGTH_MAX, read_long, unescaped
 from planner.tree.tree_text import datum, unwrapped
 from planner.tree.tree_text import malformed as malformed  # noqa: PLC0414  the error for a tree is the reader's to offer
@@ -47,6 +48,8 @@ _CONST: Final = re.compile(
 _DIGITS_MAX: Final = 4_000
 # More than PostgreSQL's own stack has room for.
 _DEPTH_MAX: Final = 100_000
+# Characters of a tree whose nodes take milliseconds to free.
+_LARGE: Final = 1 << 20
 # Nodes of unanalysed trees (EXECUTE's arguments) that may begin with a word that belongs to no field.
 _WITH_KIND: Final = frozenset({"A_CONST", "A_EXPR"})
 
@@ -117,6 +120,7 @@ def parse(text: str) -> Any:  # noqa: C901
     kept = text.kept if isinstance(text, TreeText) else ()
     text = unwrapped(text)
     commons: dict[str, dict[str, Any]] = {}
+    nodes: list[Node] | None = [] if len(text) >= _LARGE else None
     # Each open bracket is a frame: (kind, content, name of the field awaiting its value).
     stack: list[tuple[str, Any, Any]] = []
     node: dict[str, Any] | None = None  # the fields, if the innermost bracket is a node
@@ -150,6 +154,8 @@ def parse(text: str) -> Any:  # noqa: C901
         elif group == 4:
             if found.group(4) == "CONST" and (const := _const(text, found.start(), commons, kept)) is not None:
                 value, position = const
+                if nodes is not None:
+                    nodes.append(value)
             else:
                 stack.append((kind, node if items is None else items, name))
                 if len(stack) > _DEPTH_MAX:
@@ -168,6 +174,8 @@ def parse(text: str) -> Any:  # noqa: C901
                 if name is not None and name not in node:
                     raise malformed(f"the field {name} has no value")
                 value = Node(kind, node)
+                if nodes is not None:
+                    nodes.append(value)
             elif bracket == ")" and items is not None:
                 value = _sequence(items)
             else:
@@ -198,6 +206,9 @@ def parse(text: str) -> Any:  # noqa: C901
             result, done = value, True
     if stack or not done:
         raise malformed("it ends too early")
+    if nodes:
+        root = nodes.pop()
+        root.facts = {Remains: Remains(nodes)}
     return result
 
 

@@ -249,7 +249,7 @@ class FilledShadows:
         """Of the tables that it lacks, those of which at most the rows are copied whose keys its plans name."""
         others = [oid for oid in unseen if oid not in self.versions]
         known = {**self.versions, **(await versions(self._session, others) if others else {})}
-        large = await self.sought.worth(known[oid] for oid in known.keys() & set(unseen) - self.exclusive)
+        large = await self.sought.worth(known[oid] for oid in (known.keys() & unseen) - self.exclusive)
         self._copy_whole([oid for oid in large if self._scans_since(oid) > PLANS_MAX])
         for oid in large & self.sought.tables:
             keys = self.sought.learnt(oid, self.by_keys.get(oid), self._scans_since(oid))
