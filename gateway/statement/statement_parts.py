@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.session.offload import offloaded
 from planner.plans.routes import Route
 from planner.syntax import statements
+from planner.syntax.alter_text import using_expressions
 
 if TYPE_CHECKING:
     from gateway.backend.analysis import Analysis
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from gateway.statement.routed import Routed
 
 _READ: Final[dict[Route, Callable[[str], Any]]] = {
+    Route.ALTER: using_expressions,
     Route.EXECUTE: statements.executed,
     Route.EXPLAIN: statements.explained,
     Route.MATERIALIZED: statements.table_as,

@@ -106,6 +106,10 @@ KINDS: dict[str, tuple[list[bytes], dict[str, int]]] = {
         {"1": 1, "2": 1, "C": 1},
     ),
     "wide rows": ([query("SELECT * FROM wide")], {"T": 1, "D": 2_000, "C": 1}),
+    "many clauses of ALTER TABLE": (
+        [query(f"ALTER TABLE looked {','.join(f'ALTER v SET DEFAULT {number}' for number in range(2_000))}")],
+        {"C": 1},
+    ),
     "EXPLAIN of a long list": (
         [query(f"EXPLAIN SELECT FROM pg_class WHERE oid IN ({','.join(map(str, range(200_000)))})")],
         {"C": 1, "T": 1, "D": 2},
@@ -135,7 +139,12 @@ KINDS: dict[str, tuple[list[bytes], dict[str, int]]] = {
     ),
 }  # fmt: skip
 # Where the loop stood still for less than the limit: half of that time.
-_SECONDS_MAX_OF = {"EXPLAIN of a long list": 0.1, "many parameters": 0.05, "a wide value of Spark's": 0.15}
+_SECONDS_MAX_OF = {
+    "EXPLAIN of a long list": 0.1,
+    "many parameters": 0.05,
+    "many clauses of ALTER TABLE": 0.05,
+    "a wide value of Spark's": 0.15,
+}
 
 
 class Client:

@@ -24,6 +24,7 @@ from gateway.execution.functions.filled_shadows import FilledShadows
 from gateway.execution.functions.filling_settings import SETTINGS
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
 from gateway.execution.functions.opened_cursors import CURSORS, opened
+from gateway.execution.functions.remembered_use import forgetting, note_used, used_before
 from gateway.execution.functions.shadow_touches import TOUCHES, touches
 from gateway.execution.functions.shadow_use import DoesMoreError, ShadowUse, end_watch, use_until_now
 from gateway.execution.functions.sought_keys import Asked
@@ -123,12 +124,13 @@ class GuardedPortal(StatementPortal):
         transaction = self.session.transaction
         if (predicted := await self._predicted()) is not None:
             try:
-                self._give_tag(await self.over_rows(*predicted))
+                with forgetting(self.session, self.analysis.sql):
+                    self._give_tag(await self.over_rows(*predicted))
             except DoesMoreError:
                 await predicted[0].undo()
                 self._guessed = False
             else:
-                self._note_used()
+                note_used(self.session, self.analysis.sql, self.looked_at)
                 return
         answers = ResponseSpool()
         try:
@@ -147,12 +149,6 @@ class GuardedPortal(StatementPortal):
             await self.hear(shadows, wanted)
             tag = await self.over_rows(shadows, wanted, shadows.emptied | await shadows.seek(touched))
         self._give_tag(tag)
-
-    def _note_used(self) -> None:
-        """Keep in mind the tables whose rows it has turned out to use, for the same role and text alone."""
-        if self.looked_at and self._texts.is_kept:
-            used, key = self.session.gateway.store.triggers.used, self._texts.key
-            used[key] = used.get(key, frozenset()) | self.looked_at
 
     @property
     def words(self) -> Words:
@@ -189,7 +185,7 @@ class GuardedPortal(StatementPortal):
         if transaction.parts is not None or transaction.deferred.pending:
             return None
         await fired_triggers(session, self.analysis)  # after a change of schemas, what was used before is forgotten
-        used = session.gateway.store.triggers.used.get(self._texts.key, frozenset())
+        used = used_before(session, self.analysis.sql)
         wanted = await tables_named(session, self.words) | used
         if not wanted:
             return None

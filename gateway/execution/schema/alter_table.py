@@ -36,6 +36,7 @@ from gateway.execution.schema.rewrite_in_block import Rewriting
 from gateway.execution.schema.stepwise_change import StepwiseChange, StepwisePlan
 from gateway.execution.schema.table_rewrite import Reorganisation, recompute
 from gateway.execution.shadow.function_guard import guarding, relay_rows, send_statement
+from gateway.session.offload import offloaded
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.session.visibility import latest
@@ -67,7 +68,7 @@ class AlterPortal(StatementPortal):
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
         [self._relid] = routed.lake
-        self._using = using_expressions(analysis.sql)
+        self._using: dict[str, str] = analysis.taken_apart(using_expressions)
         assert routed.query is not None
         self._calls_users = calls_users(routed.query.utilityStmt, session.gateway.builtins)
         self._only_restarts = restarts_columns(routed.query.utilityStmt)
@@ -91,7 +92,7 @@ class AlterPortal(StatementPortal):
         """TRIGGER ALL would include the gateway's own triggers (catalog/sql/ddl.sql), which clients must not see.
         PostgreSQL itself refuses the client its foreign key triggers.
         """
-        changed = past_guards(self._sql)
+        changed = await offloaded(self.session, len(self._sql), past_guards, self._sql)
         if changed != self._sql:
             [result] = await self.session.backend.run(Statement(_HAS_REFERENCES, (str(self._relid),)))
             if result.rows[0][0] == b"f":
