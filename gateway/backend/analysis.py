@@ -223,7 +223,8 @@ async def _decoded(frame: Frame) -> Message:
 
 
 def _large_notice(data: bytes) -> NoticeResponse:
-    """Decode a large notice, whose detail, if it is a tree, is made smaller before it is decoded."""
+    """Decode a large notice. Its detail is made smaller before it is decoded if it is the statement's tree, and left
+    out if it is another's or if code of users has logged it: the client does not get these."""
     places: dict[str, tuple[int, int]] = {}
     place = HEADER_BYTES
     while data[place]:
@@ -237,8 +238,12 @@ def _large_notice(data: bytes) -> NoticeResponse:
     }
     if "D" in places:
         start, end = places["D"]
-        is_tree = _is_tree(fields)
-        detail = compact(data, start, end) if is_tree else str(memoryview(data)[start:end], "utf-8", "surrogateescape")
+        if _is_tree(fields) and "W" not in fields:
+            detail: str = compact(data, start, end)
+        elif fields.get("V") == "LOG":
+            detail = ""
+        else:
+            detail = str(memoryview(data)[start:end], "utf-8", "surrogateescape")
         fields = {code: fields[code] if code != "D" else detail for code in places}
     return NoticeResponse(tuple(fields.items()))
 
