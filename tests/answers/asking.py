@@ -81,7 +81,13 @@ class Asker:
     sluice: Side
     shrink_seconds: float = 60.0
     counts: Counts = field(default_factory=Counts)
+    halted: bool = False  # by another thread
     _shown: int = 0
+
+    def go_on(self) -> None:
+        """InterruptedError once it is halted."""
+        if self.halted:
+            raise InterruptedError
 
     def start_anew(self) -> None:
         """Count from zero."""
@@ -122,6 +128,7 @@ class Asker:
 
     def query(self, query: Query, tables: World, where: str) -> Verdict | None:
         """Ask both; a difference is made small, and kept."""
+        self.go_on()
         wanted, answer, verdict = self.asked(query)
         if verdict is Verdict.SAME:
             self.counts.same += 1

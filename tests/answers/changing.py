@@ -34,6 +34,7 @@ class Changer:
             if place != built:
                 tables, built, done = world_of(f"changes {seed}", place), place, []
                 stands = self.asker.build(tables, f"seed {seed}, tables of changes {place}")
+            self.asker.go_on()
             if not stands:
                 continue
             change = change_of(seed, number, tables)

@@ -12,7 +12,6 @@ from tests.answers.tables import Copied, Statement, World
 from tests.planner.differential import Answer, Laboratory
 
 SLOW = "57014"
-_SCHEMA = "answers"
 
 
 class Side(Protocol):
@@ -25,7 +24,8 @@ class Side(Protocol):
 class Server:
     """Over libpq, in a schema of its own."""
 
-    def __init__(self, url: str, seconds: int = 0, options: str = "") -> None:
+    def __init__(self, url: str, seconds: int = 0, options: str = "", schema: str = "answers") -> None:
+        self._schema = schema
         self._connection = psycopg.connect(url, autocommit=True, options=options)
         self.run(f"SET client_min_messages = warning; SET statement_timeout = '{seconds}s'")
 
@@ -60,8 +60,8 @@ class Server:
     ask = run
 
     def build(self, world: World) -> Answer | None:
-        self.run(f"DROP SCHEMA IF EXISTS {_SCHEMA} CASCADE")
-        for statement in (f"CREATE SCHEMA {_SCHEMA}", f"SET search_path = {_SCHEMA}", *world.statements()):
+        self.run(f"DROP SCHEMA IF EXISTS {self._schema} CASCADE")
+        for statement in (f"CREATE SCHEMA {self._schema}", f"SET search_path = {self._schema}", *world.statements()):
             answer = self.run(statement)
             if answer.sqlstate:
                 return answer

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final, Self
 
 from tests.answers.asking import Asker, Counts
 
+_ROOT: Final = Path(__file__).parents[2]
 BATCH: Final = {"queries": 300, "scans": 300, "changes": 100, "partitions": 5}
 Ask = Callable[[int, int], None]  # the first number, and how many
 
@@ -25,9 +30,17 @@ class Run:
     shuffled: int | None = None
 
 
+@dataclass(frozen=True)
+class Session:
+    """Who asks, and by what: `ask` belongs to the asker."""
+
+    asker: Asker
+    ask: Ask
+
+
 @dataclass
 class Tally:
-    """What came of a batch of consecutive numbers."""
+    """What came of a batch of consecutive numbers, and of which build: its commit."""
 
     first: int
     count: int
@@ -37,13 +50,26 @@ class Tally:
     alike: dict[str, int] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
     different: list[str] = field(default_factory=list)
+    build: str = ""
 
     @classmethod
     def of(cls, first: int, count: int, seconds: float, counts: Counts) -> Self:
         return cls(
             first, count, round(seconds, 1), counts.same, counts.slow, dict(counts.alike), dict(counts.refused),
-            [str(each) for each in counts.differences],
+            [str(each) for each in counts.differences], build(),
         )  # fmt: skip
+
+
+@cache
+def build() -> str:
+    """The checkout's commit; with a plus if files of it differ."""
+    answer = subprocess.run(
+        ["git", "-C", str(_ROOT), "describe", "--always", "--dirty=+", "--exclude=*"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return answer.stdout.strip()
 
 
 class Tallies:
@@ -51,6 +77,7 @@ class Tallies:
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
+        self._lock = threading.Lock()
         self.found: list[tuple[Run, Tally]] = []
         if file is not None and file.exists():
             self.found = [_read(line) for line in file.read_text().splitlines()]
@@ -58,18 +85,48 @@ class Tallies:
     def of(self, run: Run) -> list[Tally]:
         return [tally for each, tally in self.found if each == run]
 
-    def ask(self, run: Run, first: int, count: int, asker: Asker, ask: Ask) -> None:
-        """Ask in batches what no line of the run has."""
+    def ask(self, run: Run, first: int, count: int, sessions: Sequence[Session]) -> None:
+        """Ask in batches what no line of the run has; each session takes the next batch."""
         known = {number for tally in self.of(run) for number in range(tally.first, tally.first + tally.count)}
-        for start, length in _batches([each for each in range(first, first + count) if each not in known], run.what):
-            asker.start_anew()
-            began = time.monotonic()
-            ask(start, length)
-            self._keep(run, Tally.of(start, length, time.monotonic() - began, asker.counts))
-            asker.show()
-            print(
-                f"{run.what} {start} to {start + length - 1} of seed {run.seed}: {asker.counts.summary()}", flush=True
-            )
+        batches = iter(_batches([each for each in range(first, first + count) if each not in known], run.what))
+
+        def work(session: Session) -> None:
+            try:
+                while (batch := self._next(batches)) is not None:
+                    self._batch(run, *batch, session)
+            except BaseException:
+                halt()
+                raise
+
+        def halt() -> None:
+            for session in sessions:
+                session.asker.halted = True
+
+        if len(sessions) == 1:  # not in a thread, so that an interruption reaches it
+            work(sessions[0])
+            return
+        with ThreadPoolExecutor(len(sessions)) as threads:
+            try:
+                running = [threads.submit(work, session) for session in sessions]
+                for each in wait(running, return_when=FIRST_EXCEPTION).done:
+                    each.result()
+            finally:
+                halt()
+
+    def _next(self, batches: Iterator[tuple[int, int]]) -> tuple[int, int] | None:
+        with self._lock:
+            return next(batches, None)
+
+    def _batch(self, run: Run, start: int, length: int, session: Session) -> None:
+        session.asker.start_anew()
+        began = time.monotonic()
+        session.ask(start, length)
+        tally = Tally.of(start, length, time.monotonic() - began, session.asker.counts)
+        with self._lock:
+            self._keep(run, tally)
+            session.asker.show()
+            summary = session.asker.counts.summary()
+            print(f"{run.what} {start} to {start + length - 1} of seed {run.seed}: {summary}", flush=True)
 
     def _keep(self, run: Run, tally: Tally) -> None:
         self.found.append((run, tally))

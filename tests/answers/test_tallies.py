@@ -9,7 +9,7 @@ import pytest
 from tests.answers.asking import Asker, Difference
 from tests.answers.sides import Side
 from tests.answers.tables import World
-from tests.answers.tallies import BATCH, Run, Tallies
+from tests.answers.tallies import BATCH, Run, Session, Tallies
 from tests.planner.differential import Answer
 
 RUN = Run("queries", "7", "here")
@@ -44,21 +44,25 @@ class _Asked:
             else:
                 self.asker.counts.same += 1
 
+    @property
+    def session(self) -> Session:
+        return Session(self.asker, self)
+
 
 def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "tallies"
     first = _Asked(stop=2 * SIZE + 10)
     with pytest.raises(KeyboardInterrupt):
-        Tallies(file).ask(RUN, 0, 1000, first.asker, first)
+        Tallies(file).ask(RUN, 0, 1000, [first.session])
     second = _Asked()
     tallies = Tallies(file)
-    tallies.ask(RUN, 0, 1000, second.asker, second)
+    tallies.ask(RUN, 0, 1000, [second.session])
     assert second.numbers == list(range(2 * SIZE, 1000))
     for each in (tallies, Tallies(file)):
         counts, wrong = each.sum(RUN)
         assert (counts.same, counts.refused, wrong) == (989, {"of a kind": 10}, 1)
     third = _Asked()
-    Tallies(file).ask(RUN, 0, 1100, third.asker, third)
+    Tallies(file).ask(RUN, 0, 1100, [third.session])
     assert third.numbers == list(range(1000, 1100))
 
 
@@ -66,7 +70,27 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
 def test_runs_are_apart(tmp_path: Path, other: Run) -> None:
     tallies = Tallies(tmp_path / "tallies")
     asked = _Asked()
-    tallies.ask(RUN, 0, 10, asked.asker, asked)
-    tallies.ask(other, 0, 10, asked.asker, asked)
+    tallies.ask(RUN, 0, 10, [asked.session])
+    tallies.ask(other, 0, 10, [asked.session])
     assert asked.numbers == [*range(10), *range(10)]
     assert tallies.sum(other)[0].same == 9
+
+
+def test_sessions_share_the_batches(tmp_path: Path) -> None:
+    several = [_Asked() for _ in range(3)]
+    tallies = Tallies(tmp_path / "tallies")
+    tallies.ask(RUN, 0, 5 * SIZE, [each.session for each in several])
+    assert sorted(number for each in several for number in each.numbers) == list(range(5 * SIZE))
+    counts, wrong = Tallies(tmp_path / "tallies").sum(RUN)
+    assert (counts.same, counts.refused, wrong) == (5 * SIZE - 16, {"of a kind": 15}, 1)
+
+
+def test_a_session_that_fails_ends_the_run(tmp_path: Path) -> None:
+    """The others, too, which may be in the middle of a batch."""
+    failing, other = _Asked(stop=7), _Asked(stop=7)
+    with pytest.raises(KeyboardInterrupt):
+        Tallies(tmp_path / "tallies").ask(RUN, 0, 9 * SIZE, [failing.session, other.session])
+    assert failing.asker.halted
+    assert other.asker.halted
+    with pytest.raises(InterruptedError):
+        other.asker.go_on()
