@@ -47,6 +47,8 @@ class Queries(Commons):
         self.world = world
         self.columns = {table.name: [(column.name, column.kind) for column in table.columns] for table in world.tables}
         self.base = frozenset(self.columns)
+        self.columns |= {view.name: list(view.columns) for view in world.views}
+        self.views = tuple(view.name for view in world.views)
         self.common = []
         self.nested = 0
 
@@ -172,11 +174,12 @@ class Queries(Commons):
     def scope(self, source: Source, outer: Scope | None) -> Scope:
         """What a FROM lets be named."""
         leaves: list[Expression] = []
-        keys = row_keys(source, self.base)
+        keyed = self.base | set(self.views)
+        keys = row_keys(source, keyed)
         for item in self._flat(source):
             if isinstance(item, TableItem):
                 leaves += [Ref(kind, item.alias, name) for name, kind in self.columns[item.table]]
-                if item.table not in self.base:
+                if item.table not in keyed:
                     keys += tuple(Ref(kind, item.alias, name) for name, kind in self.columns[item.table])
             elif isinstance(item, Derived):
                 leaves += [Ref(kind, item.alias, name) for name, kind in self.outputs(item.query)]
@@ -218,7 +221,7 @@ class Queries(Commons):
         kind = self.chance.choice(kinds)
         if kind == "CROSS":
             return Join(left, kind, right)
-        if bases and self.likely(0.25) and {left.table, right.table} <= self.base:  # type: ignore[attr-defined]
+        if bases and self.likely(0.25) and {left.table, right.table} <= self.base | set(self.views):  # type: ignore[attr-defined]
             return Join(left, kind, right, using=self.chance.choice((("k",), ("id",), ("id", "k"))))
         inner = self.scope(right, scope.outer)
         if not free and self.likely(0.4):

@@ -39,6 +39,9 @@ jsonb_each_text({_OBJECT}) | jsonb | e1 text e2 text
 jsonb_object_keys({_OBJECT}) | jsonb | e1 text
 jsonb_path_query({{0}}, '$.b[*]') | jsonb | e1 jsonb
 generate_series(1.5, {{0}} % 5, 0.5) | numeric | e1 numeric
+numbers({{0}}) | int4 | e1 int4
+split({{0}}) | int4 | e1 int4 e2 text
+ROWS FROM (numbers({{0}}), split({{1}})) | int4 int4 | e1 int4 e2 int4 e3 text
 """
 # These have columns of their own words, with `FOR ORDINALITY`.
 _TABLES: Final = (

@@ -83,7 +83,7 @@ class Changes(Queries):
 
     def _columns(self, table: str) -> list[Column]:
         found = next(each for each in self.world.tables if each.name == table)
-        return [column for column in found.columns if column.name != "id"]
+        return [column for column in found.columns if column.name != "id" and not column.generated]
 
     def _assigned(self, scope: Scope, column: Column, depth: int) -> Expression:
         """A value that fits the column."""

@@ -34,6 +34,7 @@ class Commons(Calls):
 
     columns: dict[str, list[tuple[str, str]]]
     base: frozenset[str]
+    views: tuple[str, ...]
     common: list[str]  # of WITH, while its body is made
     nested: int  # how many WITH of subqueries there are
 
@@ -59,6 +60,8 @@ class Commons(Calls):
         return ("int4", *(self.chance.choice(("int4", "text", "numeric", "date")) for _ in range(2)))
 
     def base_item(self) -> TableItem:
+        if self.views and self.likely(0.12):
+            return TableItem(self.chance.choice(self.views), self.alias())
         return TableItem(self.chance.choice(sorted(self.base)), self.alias())
 
     def with_(self) -> Query:

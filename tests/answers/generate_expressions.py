@@ -27,7 +27,7 @@ from tests.answers.expressions import (
 )
 from tests.answers.queries import Query
 from tests.answers.scope import Scope
-from tests.answers.types import KINDS, WIDER
+from tests.answers.types import KINDS, PLAIN_TEXT, WIDER
 
 _CORRELATED: Final = (
     "({0} = {1})", "({0} = {1})", "({0} = {1})", "({0} < {1})", "({0} >= {1})", "({0} <> {1})",
@@ -68,7 +68,7 @@ class Expressions:
 
     def any_kind(self) -> str:
         kind = self.chance.choices(self._names, self._weights)[0]
-        return kind if self.spicy or kind not in {"jsonb", "text[]"} else "int4"
+        return kind if self.spicy or kind not in PLAIN_TEXT else "int4"
 
     def ordered_kind(self, scope: Scope | None = None) -> str:
         """A kind that has an order; most often one that the scope has."""

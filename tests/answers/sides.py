@@ -8,7 +8,7 @@ import psycopg
 from psycopg import pq
 
 from planner.spark.plan import SparkQuery
-from tests.answers.tables import Copied, Statement, World
+from tests.answers.tables import Copied, Layout, Statement, World
 from tests.planner.differential import Answer, Laboratory
 
 SLOW = "57014"
@@ -25,12 +25,16 @@ class Server:
     """Over libpq, in a schema of its own."""
 
     def __init__(self, url: str, seconds: int = 0, options: str = "", schema: str = "answers") -> None:
+        """`seconds`: the oracle's limit for a statement; of a gateway 0, which has none."""
         self._schema = schema
+        self._is_oracle = seconds > 0
         self._connection = psycopg.connect(url, autocommit=True, options=options)
         self.run(f"SET client_min_messages = warning; SET statement_timeout = '{seconds}s'")
 
     def run(self, statement: Statement) -> Answer:
         connection = self._connection.pgconn
+        if isinstance(statement, Layout) and self._is_oracle:
+            return Answer()
         if isinstance(statement, Copied):
             result = connection.exec_(statement.sql.encode())
             if result.status == pq.ExecStatus.COPY_IN:
@@ -84,6 +88,7 @@ class Oracle(Server):
     """The laboratory's PostgreSQL, in the schema that it reads."""
 
     def __init__(self, laboratory: Laboratory, seconds: int = 5) -> None:
+        self._is_oracle = True
         self._connection = laboratory.postgres
         self._laboratory = laboratory
         self.run(f"SET client_min_messages = warning; SET statement_timeout = '{seconds}s'")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from catalog.postgres.embedded import EmbeddedPostgres
 from tests.answers.asking import Asker
@@ -27,6 +28,14 @@ def laboratory() -> Iterator[Laboratory]:
         finally:
             found.close()
             asyncio.run(server.stop())
+
+
+# Of a hundred thousand small queries Spark otherwise remembers a thousand plans, which fill a small heap.
+_FORGETTING: Final = tuple(
+    word
+    for name in ("spark.sql.ui.retainedExecutions", "spark.ui.retainedJobs", "spark.ui.retainedStages")
+    for word in ("--spark-conf", f"{name}=1")
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class Stage:
 
         Spark begins with every query: what PostgreSQL computes by itself is PostgreSQL's answer.
         """
-        arguments: tuple[str, ...] = ("--engine", "spark")
+        arguments: tuple[str, ...] = ("--engine", "spark", *_FORGETTING)
         if self.shuffled is not None:
             arguments += ("--shuffled", str(self.shuffled))
         with open_directory("answers") as directory, ExitStack() as stack:

@@ -1,5 +1,5 @@
 """Small tables of every type, with a history: rows in several inserts, deletions, columns added, dropped and
-retyped."""
+retyped. Some are sorted, divided or indexed, and have generated columns."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tests.answers.relations import FUNCTIONS, View, views_of
 from tests.answers.tree import shorter
-from tests.answers.types import KINDS, LABELS
+from tests.answers.types import KINDS, LABELS, TYPES
 
 
 @dataclass(frozen=True)
 class Column:
+    """`generated`: the expression of a generated column, and how it is kept."""
+
     name: str
     kind: str
     declared: str
+    generated: str = ""
 
     def sql(self) -> str:
-        return f"{self.name} {self.declared}"
+        return f"{self.name} {self.declared}" + (f" GENERATED ALWAYS AS {self.generated}" if self.generated else "")
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,12 @@ class Copied:
 
     sql: str
     rows: str
+
+
+class Layout(str):
+    """A statement about files, which PostgreSQL does not have."""
+
+    __slots__ = ()
 
 
 Statement = str | Copied
@@ -78,20 +88,29 @@ class Table:
 
 @dataclass(frozen=True)
 class World:
-    """The tables that queries are asked of, and the time zone."""
+    """The tables that queries are asked of, views over them, functions, and the time zone."""
 
     tables: tuple[Table, ...]
     zone: str = "UTC"
+    views: tuple[View, ...] = ()
+    functions: tuple[str, ...] = ()
 
     def statements(self) -> Iterator[Statement]:
         yield f"SET timezone = '{self.zone}'"
         labels = ", ".join(f"'{each}'" for each in LABELS)
         yield f"CREATE TYPE mood AS ENUM ({labels})"
+        yield from TYPES
+        yield from self.functions
         for table in self.tables:
             yield from table.statements()
+        yield from (each.sql for each in self.views)
 
     def simpler(self) -> Iterator[World]:
-        """With fewer tables, steps, rows."""
+        """With fewer views, functions, tables, steps, rows."""
+        for views in shorter(self.views):
+            yield replace(self, views=views)
+        for functions in shorter(self.functions):
+            yield replace(self, functions=functions)
         for tables in shorter(self.tables, 1):
             yield replace(self, tables=tables)
         for number, table in enumerate(self.tables):
@@ -117,6 +136,11 @@ _RETYPED: Final = {
 }  # fmt: skip
 
 
+_GENERATED: Final = ("(id % 3 + 1) STORED", "(id % 3 + 1) VIRTUAL", "(id / 2) STORED")
+_LAYOUTS: Final = (
+    "sluice.sort_by = 'k'", "sluice.sort_by = 'c_date DESC, k'", "sluice.partition_by = 'k'",
+    "sluice.partition_by = 'month(c_date), bucket(3, k)'", "sluice.partition_by = 'k', sluice.sort_by = 'c_text'",
+)  # fmt: skip
 KEYED: Final = ("t2", "t4")  # those that get a primary key
 _CORE: Final = ("int4", "text", "numeric", "date")
 
@@ -129,7 +153,7 @@ def world(chance: random.Random) -> World:
         if number > 1:
             kinds = list(_CORE) + chance.sample([each for each in kinds if each not in _CORE], chance.randint(2, 8))
         tables.append(_table(chance, f"t{number}", kinds, 6 if number == 4 else chance.randint(7, 13)))
-    return World(tuple(tables), chance.choice(_ZONES))
+    return World(tuple(tables), chance.choice(_ZONES), views_of(chance), FUNCTIONS)
 
 
 def _table(chance: random.Random, name: str, kinds: list[str], rows: int) -> Table:
@@ -144,12 +168,19 @@ def _table(chance: random.Random, name: str, kinds: list[str], rows: int) -> Tab
     narrow, wide = _RETYPED[retyped.declared]
     first = [replace(each, declared=narrow) if each == retyped else each for each in columns if each not in added]
     first.insert(2, Column("gone", "text", "text"))
+    if chance.random() < 0.4:
+        generated = Column("made", "int4", "int4", chance.choice(_GENERATED))
+        columns, first = [*columns, generated], [*first, generated]
     marks = iter(range(1, 1000))
     steps: list[Load | str] = [_load(chance, first, rows // 3, marks, copied=False)]
     steps += [f"ALTER TABLE {name} ADD COLUMN {each.sql()} DEFAULT {_default(chance, each)}" for each in added]
     steps.append(_load(chance, [*first, *added], rows // 3 + 1, marks, copied=True))
     steps.append(f"ALTER TABLE {name} DROP COLUMN gone")
     steps.append(f"ALTER TABLE {name} ALTER COLUMN {retyped.name} TYPE {wide}")
+    if chance.random() < 0.3:
+        steps.append(Layout(f"ALTER TABLE {name} SET ({chance.choice(_LAYOUTS)})"))
+    if chance.random() < 0.2:
+        steps.append(f"CREATE INDEX ON {name} ({chance.choice(('k', 'c_int4', 'c_text, k', 'c_date'))})")
     if chance.random() < 0.3:
         steps.append(f"VACUUM FULL {name}")
     steps.append(_load(chance, columns, rows - 2 * (rows // 3) + 1, marks, copied=chance.random() < 0.5))
@@ -166,6 +197,7 @@ def _default(chance: random.Random, column: Column) -> str:
 
 
 def _load(chance: random.Random, columns: list[Column], rows: int, marks: Iterator[int], *, copied: bool) -> Load:
+    columns = [each for each in columns if not each.generated]
     return Load(
         tuple(each.name for each in columns),
         tuple(tuple(_value(chance, each, marks) for each in columns) for _ in range(max(1, rows))),

@@ -243,7 +243,7 @@ _EXTREMES: Final = (
 )  # fmt: skip
 _GREATEST: Final = ("int4", "int2", "int8", "numeric", "float8", "text", "date", "timestamp", "timestamptz")
 _SORTED: Final = ("int4", "int2", "int8", "date", "timestamp")
-_KINDS: Final = (*_EXTREMES, "bool", "uuid", "bytea", "jsonb", "int4[]", "text[]")
+_KINDS: Final = (*_EXTREMES, "bool", "uuid", "bytea", "jsonb", "int4[]", "text[]", "int4range", "pair")
 
 # Window functions beside aggregates; with the keys or (plain) without.
 _WINDOWS: Final = """

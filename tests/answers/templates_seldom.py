@@ -12,6 +12,11 @@ int4 | (~ {0}) | int4
 int4 | gcd({0}, 12) | int4
 int4 | lcm({0} % 10, 6) | int4
 int4 | width_bucket({0}, ARRAY[0, 2, 5]) | int4
+int4 | doubled({0}) | int4
+int4 | clamped({0}) | int4
+int4 | (split({0})).whole | int4
+int4 | lower({0}) | int4range
+int4 | ({0}).a | pair
 int4 | num_nulls({0}, {1}) | int4 text
 int4 | num_nonnulls({0}, {1}, 1) | date int4
 int4 | scale({0}) | numeric
@@ -46,6 +51,11 @@ int4 | octet_length({0}) | char
 text | overlay({0} placing 'Z' from 2 for 1) | text
 text | chr(65 + abs({0} % 26)) | int4
 text | to_hex({0}) | int4
+text | tagged({0}) | text
+text | ({0}).b | pair
+text | {0}::text | int4range
+text | {0}::text | pair
+pair | row({0}, {1})::pair | int4 text
 text | quote_literal({0}) | text
 text | quote_ident({0}) | text
 text | quote_nullable({0}) | text
@@ -80,6 +90,19 @@ CONDITIONS: Final = """
 bool | (({0}, {1}) OVERLAPS ({2}, {3})) | date date date date
 bool | ({0} = ANY (enum_range('ok'::mood, NULL))) | mood
 mood | ({0}::text)::mood | mood
+bool | ({0} @> {1}) | int4range int4
+bool | ({0} && {1}) | int4range int4range
+bool | ({0} -|- {1}) | int4range int4range
+bool | isempty({0}) | int4range
+bool | ({0} = {1}) | int4range int4range
+bool | ({0} < {1}) | int4range int4range
+bool | ({0} = {1}) | pair pair
+bool | ({0} IS DISTINCT FROM {1}) | pair pair
+bool | ({0} IS NULL) | pair
+bool | ({0} IS NOT NULL) | pair
+int4range | ({0} * {1}) | int4range int4range
+int4range | int4range({0} % 5, 5 + abs({1} % 5), '[]') | int4 int4
+int4range | range_merge({0}, {1}) | int4range int4range
 """
 
 # --- dates and time zones ---
@@ -203,6 +226,10 @@ jsonb | ({0}::text)::jsonb | jsonb
 
 # --- aggregates ---
 AGGREGATES: Final = """
+text | longest({0}) | text
+text | range_agg({0})::text | int4range
+text | max({0})::text | int4range
+int8 | count({distinct}{0}) | pair
 int8 | regr_count({0}, {1}) | float8 float8
 int8 | rank(3) WITHIN GROUP (ORDER BY {0}) | int4
 int8 | dense_rank(3) WITHIN GROUP (ORDER BY {0}) | int4

@@ -18,8 +18,8 @@ _QUERIES = 2000
 
 @pytest.fixture(scope="module")
 def queries() -> list[Query]:
-    worlds = {place: world_of("features c", place) for place in range(_QUERIES // QUERIES_PER_WORLD + 1)}
-    return [query_of("features c", number, worlds[number // QUERIES_PER_WORLD]) for number in range(_QUERIES)]
+    worlds = {place: world_of("features f", place) for place in range(_QUERIES // QUERIES_PER_WORLD + 1)}
+    return [query_of("features f", number, worlds[number // QUERIES_PER_WORLD]) for number in range(_QUERIES)]
 
 
 def test_every_feature_is_asked(queries: list[Query]) -> None:

@@ -33,14 +33,16 @@ class Kind:
 KINDS: Final = {
     kind.name: kind
     for kind in (
-        Kind("int4", ("int4",), ("0", "1", "2", "3", "4", "5", "7", "-1", "-3", "100"), 5, True),
+        Kind("int4", ("int4", "int4", "int4", "small"),
+             ("0", "1", "2", "3", "4", "5", "7", "-1", "-3", "100"), 5, True),
         Kind("int2", ("int2",), ("0", "1", "2", "3", "-2", "300"), 1, True),
         Kind("int8", ("int8",), ("0", "1", "2", "3", "-4", "10000000000"), 2, True),
         Kind("numeric", ("numeric", "numeric(8,2)", "numeric(8,2)", "numeric(12,4)"),
              ("0", "1", "2.5", "-1.25", "3", "99.99", "100.01", "0.01"), 3, True),
         Kind("float4", ("float4",), ("0", "1", "1.5", "-2.25", "0.125", "1024"), 0.5, True),
         Kind("float8", ("float8",), ("0", "1", "2", "-2.5", "0.75", "1048576.5"), 1.5, True),
-        Kind("text", ("text", "text", "varchar(8)"), ("", "a", "b", "ab", "B", "ä", "abc", "a b", "10", "x_y%"), 3),
+        Kind("text", ("text", "text", "varchar(8)", "label"),
+             ("", "a", "b", "ab", "B", "ä", "abc", "a b", "10", "x_y%"), 3),
         Kind("char", ("char(4)", "char(4)", "char(6)"), ("a", "ab", "b", "abcd", ""), 0.8),
         Kind("bool", ("bool",), ("t", "f"), 1.5),
         Kind("date", ("date",), ("2024-02-29", "2024-03-31", "2023-12-31", "2024-01-01", "1999-05-05"), 1.5),
@@ -62,8 +64,18 @@ KINDS: Final = {
         Kind("int4[]", ("int4[]",), ("{}", "{1}", "{1,2,3}", "{3,NULL}", "{2,1}"), 0.5, ordered=False),
         Kind("text[]", ("text[]",), ("{}", "{a}", "{a,b}", "{NULL,b}", '{"",ab}'), 0.4, ordered=False),
         Kind("mood", ("mood",), ("sad", "ok", "happy"), 0.7),
+        Kind("int4range", ("int4range",), ("empty", "[1,3)", "[2,6)", "(,4)", "[0,)"), 0.3, ordered=False),
+        Kind("pair", ("pair",), ("(1,a)", "(2,)", "(,b)", "(1,ab)"), 0.3, ordered=False),
     )
 }  # fmt: skip
+# Kinds whose values Spark has as text alone, so that most statements do without.
+PLAIN_TEXT: Final = frozenset({"jsonb", "text[]", "int4range", "pair"})
+# The types of users beside the enumeration, whose labels stand for themselves.
+TYPES: Final = (
+    "CREATE DOMAIN small AS int4 CHECK (VALUE > -2147483648)",
+    "CREATE DOMAIN label AS text CHECK (VALUE <> 'none of these')",
+    "CREATE TYPE pair AS (a int4, b text)",
+)
 LABELS: Final = ("sad", "ok", "happy")  # not in the alphabet's order
 # What `coercions` may stand beside: the operator takes both.
 WIDER: Final = {
