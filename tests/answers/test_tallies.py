@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.answers.asking import Asker, Difference
+from tests.answers.evidence import PIECES, summed
 from tests.answers.sides import Side
 from tests.answers.tables import World
 from tests.answers.tallies import BATCH, Run, Session, Tallies
@@ -94,3 +95,23 @@ def test_a_session_that_fails_ends_the_run(tmp_path: Path) -> None:
     assert other.asker.halted
     with pytest.raises(InterruptedError):
         other.asker.go_on()
+
+
+def test_evidence_names_what_no_list_has(tmp_path: Path) -> None:
+    tallies = Tallies(tmp_path / "tallies")
+    asked = _Asked()
+    piece = PIECES["queries"]
+    tallies.ask(piece.run, 0, SIZE, [asked.session])
+    text, wrong = summed([piece], tallies)
+    assert f"{SIZE} | {piece.count} | queries | evidence | gateway | {SIZE - 3} | 0 | 3 | 0 | 0 |" in text
+    assert "not in docs/refusals.md: of a kind" in text
+    assert wrong == 0
+
+
+def test_evidence_is_what_the_claim_says() -> None:
+    """100,000 queries, of them 10,000 shuffled and 2,000 on two workers, and 10,000 changes."""
+    counts = {name: piece.count for name, piece in PIECES.items()}
+    assert sum(counts[name] for name, piece in PIECES.items() if piece.what == "queries") == 100_000
+    assert sum(counts[name] for name, piece in PIECES.items() if piece.what == "changes") == 10_000
+    assert (counts["shuffled"], counts["workers"]) == (10_000, 2_000)
+    assert len({piece.run for piece in PIECES.values()}) == len(PIECES)
