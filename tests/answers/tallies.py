@@ -16,7 +16,8 @@ from typing import Final, Self
 from tests.answers.asking import Asker, Counts
 
 _ROOT: Final = Path(__file__).parents[2]
-BATCH: Final = {"queries": 300, "scans": 300, "changes": 100, "partitions": 5}
+# A set of tables each: what an interruption costs, at most.
+BATCH: Final = {"queries": 60, "scans": 60, "changes": 20, "partitions": 1}
 Ask = Callable[[int, int], None]  # the first number, and how many
 
 
