@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tests.answers.asking import Asker, Difference, script, world_of
 from tests.answers.changes import Change
 from tests.answers.compare import Verdict, judge
-from tests.answers.generate_changes import Changes, all_of
+from tests.answers.generate_changes import Changes, all_of, bases
 from tests.answers.shrink import shrunk, simpler_statements
 from tests.answers.tables import World
 from tests.answers.tree import Node
@@ -23,23 +23,23 @@ class Changer:
     """Changes, one after the other, over tables that both sides have."""
 
     asker: Asker
+    _tables: World = field(default_factory=lambda: World(()))
 
     def changes(self, seed: str, first: int, count: int) -> None:
         """Those with these numbers; each set of tables is changed from its first change on."""
         built, stands = -1, False
         done: list[str] = []
-        tables = World(())
         for number in range(first - first % CHANGES_PER_WORLD, first + count):
             place = number // CHANGES_PER_WORLD
             if place != built:
-                tables, built, done = world_of(f"changes {seed}", place), place, []
-                stands = self.asker.build(tables, f"seed {seed}, tables of changes {place}")
+                self._tables, built, done = world_of(f"changes {seed}", place), place, []
+                stands = self.asker.build(self._tables, f"seed {seed}, tables of changes {place}")
             self.asker.go_on()
             if not stands:
                 continue
-            change = change_of(seed, number, tables)
+            change = change_of(seed, number, self._tables)
             where = f"--seed {seed} --queries 0 --first {number} --changes 1"
-            if self._change(change, tables, where, tuple(done)):
+            if self._change(change, where, tuple(done)):
                 done.append(change.sql())
 
     def _both(self, sql: str) -> None:
@@ -64,7 +64,7 @@ class Changer:
 
     def _looked(self, change: Change, said: str) -> tuple[Answer, Answer, Verdict, str]:
         """What all rows of the tables are, on either side; the first table that differs."""
-        for table in change.tables():
+        for table in bases(change.tables(), self._tables):
             look = all_of(table)
             wanted, answer = self.asker.oracle.ask(look), self.asker.sluice.ask(look)
             verdict = judge(wanted, answer, is_list=True)
@@ -72,7 +72,7 @@ class Changer:
                 break
         return wanted, answer, verdict, f"{said}{look}"
 
-    def _change(self, change: Change, tables: World, where: str, done: tuple[str, ...]) -> bool:
+    def _change(self, change: Change, where: str, done: tuple[str, ...]) -> bool:
         """Whether it is carried out, on both sides alike."""
         counts = self.asker.counts
         wanted, answer, verdict, text = self._tried(change)
@@ -82,7 +82,7 @@ class Changer:
             left, right, verdict, text = self._looked(change, f"{change.sql()};\n")
             if verdict is not Verdict.SAME:
                 counts.differences.append(
-                    Difference(f"{where} (after COMMIT)", text, left, right, script(tables) + done)
+                    Difference(f"{where} (after COMMIT)", text, left, right, script(self._tables) + done)
                 )
             return True
         self._both("ROLLBACK")
@@ -91,13 +91,12 @@ class Changer:
         elif verdict is Verdict.ALIKE:
             counts.alike[wanted.sqlstate or ""] += 1
         else:
-            self._keep(change, tables, where, done, wanted, answer, text)
+            self._keep(change, where, done, wanted, answer, text)
         return False
 
     def _keep(  # noqa: PLR0917
         self,
         change: Change,
-        tables: World,
         where: str,
         done: tuple[str, ...],
         wanted: Answer,
@@ -118,7 +117,7 @@ class Changer:
             self._both("ROLLBACK")
         else:
             where += " (it differed only once)"
-        self.asker.counts.differences.append(Difference(where, text, wanted, answer, script(tables) + done))
+        self.asker.counts.differences.append(Difference(where, text, wanted, answer, script(self._tables) + done))
 
 
 def change_of(seed: str, number: int, tables: World) -> Change:

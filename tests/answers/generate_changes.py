@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.answers.changes import (
@@ -24,7 +25,7 @@ from tests.answers.expressions import Apply, Expression, Literal, Ref
 from tests.answers.generate import Queries
 from tests.answers.queries import Derived, Grouping, Join, Query, Select, Source, TableItem, Target
 from tests.answers.scope import Scope
-from tests.answers.tables import KEYED, Column
+from tests.answers.tables import KEYED, Column, World
 
 
 class Changes(Queries):
@@ -45,6 +46,8 @@ class Changes(Queries):
     def _single(self, beyond: int) -> Change:
         self.left = self.chance.choice((1, 2, 3, 4))
         table = self.chance.choice(sorted(self.base))
+        if self.likely(0.08):
+            table = next((view.name for view in self.world.views if view.base), table)
         makers = (self._insert, self._update, self._update, self._delete, self._merge, self._upsert)
         return self.chance.choice(makers)(table, beyond)
 
@@ -82,8 +85,11 @@ class Changes(Queries):
         return Chained(other, second.alias, first, second)
 
     def _columns(self, table: str) -> list[Column]:
-        found = next(each for each in self.world.tables if each.name == table)
-        return [column for column in found.columns if column.name != "id" and not column.generated]
+        view = next((each for each in self.world.views if each.name == table), None)
+        base = table if view is None else view.base
+        found = next(each for each in self.world.tables if each.name == base)
+        shown = {name for name, _ in self.columns[table]} - {"id"}
+        return [column for column in found.columns if column.name in shown and not column.generated]
 
     def _assigned(self, scope: Scope, column: Column, depth: int) -> Expression:
         """A value that fits the column."""
@@ -260,3 +266,9 @@ class Changes(Queries):
 def all_of(table: str) -> str:
     """What shows a table's rows."""
     return f"SELECT * FROM {table} ORDER BY id"
+
+
+def bases(tables: Sequence[str], world: World) -> list[str]:
+    """The tables, and those below views among them."""
+    below = {view.name: view.base for view in world.views}
+    return list(dict.fromkeys(below.get(table, table) for table in tables))

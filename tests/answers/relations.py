@@ -14,11 +14,12 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class View:
-    """Its `id` tells its rows apart, as a table's does."""
+    """Its `id` tells its rows apart, as a table's does. `base`: the table through whose rows it can be changed."""
 
     name: str
     sql: str
     columns: tuple[tuple[str, str], ...] = _COLUMNS
+    base: str = ""
 
 
 _OVER_A_TABLE: Final = (
@@ -50,13 +51,23 @@ _OVER_A_VIEW: Final = (
 )
 
 
+_CHANGED: Final = (
+    "SELECT id, k, c_int4, c_text, c_numeric, c_date FROM {0}",
+    "SELECT id, k, c_int4, c_text, c_numeric, c_date FROM {0} WHERE k IS DISTINCT FROM 4",
+    "SELECT c_date, c_numeric, c_text, c_int4, k, id FROM {0} WHERE id % 2 = 0 OR k > 1",
+    "SELECT id, k, c_int4, c_text, c_numeric, c_date FROM {0} WHERE k < 4 WITH CHECK OPTION",
+)
+
+
 def views_of(chance: random.Random) -> tuple[View, ...]:
-    """One over a table, and one over that."""
+    """One over a table, one over that, and one that can be changed."""
     tables = [f"t{number}" for number in range(1, 5)]
     first, second = chance.choice(_OVER_A_TABLE), chance.choice(_OVER_A_VIEW)
+    changed = chance.choice(tables)
     return (
         View("view1", f"CREATE VIEW view1 AS {first.format(chance.choice(tables))}"),
         View("view2", f"CREATE VIEW view2 AS {second.format(chance.choice(tables))}"),
+        View("view3", f"CREATE VIEW view3 AS {chance.choice(_CHANGED).format(changed)}", _COLUMNS[:-1], changed),
     )
 
 
