@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.answers.expressions import Expression, listed
-from tests.answers.queries import Query, Source, Target
+from tests.answers.queries import Query, Row, Source, Target
 from tests.answers.tree import OPTIONAL, Node, fixed, some, switch
 
 
@@ -89,6 +89,21 @@ class Insert(Change):
         conflict = "" if self.conflict is None else self.conflict.sql()
         into = f"{self.table} AS {self.alias} ({', '.join(self.query.names())})"
         return f"INSERT INTO {into} {self.query.sql()}{conflict}{_returned(self.returning)}"
+
+
+@dataclass(frozen=True)
+class Given(Change):
+    """INSERT of VALUES, with subqueries and DEFAULT among them."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...] = some()
+    conflict: Conflict | None = field(default=None, metadata=OPTIONAL)
+    returning: tuple[Target, ...] = ()
+
+    def sql(self) -> str:
+        conflict = "" if self.conflict is None else self.conflict.sql()
+        into = f"{self.table} AS {self.alias} ({', '.join(self.columns)})"
+        return f"INSERT INTO {into} VALUES {listed(self.rows)}{conflict}{_returned(self.returning)}"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tests.answers.changes import (
     Change,
     Conflict,
     Delete,
+    Given,
     Insert,
     Merge,
     Renamed,
@@ -23,7 +24,7 @@ from tests.answers.changes import (
 )
 from tests.answers.expressions import Apply, Expression, Literal, Ref
 from tests.answers.generate import Queries
-from tests.answers.queries import Derived, Grouping, Join, Query, Select, Source, TableItem, Target
+from tests.answers.queries import Derived, Grouping, Join, Query, Row, Select, Source, TableItem, Target
 from tests.answers.scope import Scope
 from tests.answers.tables import KEYED, Column, World
 
@@ -48,7 +49,9 @@ class Changes(Queries):
         table = self.chance.choice(sorted(self.base))
         if self.likely(0.08):
             table = next((view.name for view in self.world.views if view.base), table)
-        makers = (self._insert, self._update, self._update, self._delete, self._merge, self._upsert)
+        makers = (
+            self._insert, self._update, self._update, self._delete, self._merge, self._upsert, self._values,
+        )  # fmt: skip
         return self.chance.choice(makers)(table, beyond)
 
     def _step(self, beyond: int, number: int) -> Step:
@@ -175,6 +178,23 @@ class Changes(Queries):
         return Insert(
             table, alias, self._given(table, scope, item, number), None, self._returning(table, self._own(table, alias))
         )
+
+    def _values(self, table: str, beyond: int) -> Change:
+        alias = self.alias()
+        columns = [each for each in self._columns(table) if self.likely(0.5)]
+        conflict, numbers = None, [beyond + place for place in range(self.chance.choice((1, 2, 3)))]
+        if table in KEYED and self.likely(0.4):
+            numbers = self.chance.sample(range(1, 15), len(numbers))
+            assigned = self._assignments(self._own(table, alias), table, 1) if self.likely(0.7) else ()
+            conflict = Conflict(assigned)
+        rows = tuple(Row((Literal("int4", str(number)), *map(self._value, columns))) for number in numbers)
+        returning = self._returning(table, self._own(table, alias))
+        return Given(table, alias, ("id", *(each.name for each in columns)), rows, conflict, returning)
+
+    def _value(self, column: Column) -> Expression:
+        if self.likely(0.15):
+            return Literal(column.kind, "DEFAULT")
+        return self._assigned(Scope([]), column, 2)
 
     def _given(self, table: str, scope: Scope, item: Source, number: Expression) -> Select:
         columns = [each for each in self._columns(table) if self.likely(0.6)]

@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 
 from catalog import datatypes as t
 from catalog.errors import SluiceError
-from catalog.model import Column, Domain, Label, Table
+from catalog.model import Carried, Column, Domain, Label, Table
 from planner.plans.select import plan_select
 from planner.spark.plan import SPARK_SETTINGS, Context, Parameter, SessionValues, SparkQuery
 from planner.tree import nodes
@@ -153,13 +153,7 @@ class Laboratory:
     def load(self, name: str) -> None:
         """Give Spark the table as PostgreSQL has it."""
         (oid,) = self.postgres.execute("SELECT %s::regclass::oid::bigint", (name,)).fetchone() or (0,)
-        columns = tuple(
-            Column(
-                row[0], row[0], row[1], row[2], row[3], row[4], labels=tuple(Label(*each) for each in row[5] or ()),
-                domain=None if row[6] is None else Domain(row[6], "public", row[7], False, tuple(map(tuple, row[8] or ()))),
-            )
-            for row in self.postgres.execute(_COLUMNS, (oid,)).fetchall()
-        )  # fmt: skip
+        columns = tuple(map(_column, self.postgres.execute(_COLUMNS, (oid,)).fetchall()))
         table = Table(oid, oid, "public", name, f"{name}/", columns)
         self.tables[oid] = table
         arrow = self._arrow(table)
@@ -279,6 +273,18 @@ _EXPORTS = {
     t.BYTEA: "encode({0}, 'hex')",
     **{row.array_oid: "to_json({0})" for row in t.DATATYPES},
 }
+
+
+def _column(row: Sequence[Any]) -> Column:
+    attnum, name, type_oid, typmod, nullable, labels, domain, domain_name, checks = row
+    carried = None
+    if not labels and t.known_type(type_oid) == t.CARRIED:
+        type_oid, carried = t.CARRIED, Carried(type_oid, typmod, None)
+    return Column(
+        attnum, attnum, name, type_oid, typmod, nullable, labels=tuple(Label(*each) for each in labels or ()),
+        domain=None if domain is None else Domain(domain, "public", domain_name, False, tuple(map(tuple, checks or ()))),
+        carried=carried,
+    )  # fmt: skip
 
 
 def _lake_array(column: Column, texts: list[str | None]) -> pa.Array:
