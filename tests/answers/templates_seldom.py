@@ -71,7 +71,7 @@ text | encode({0}, 'base64') | bytea
 text | encode({0}, 'escape') | bytea
 text | encode(convert_to({0}, 'UTF8'), 'hex') | text
 text | encode(sha256({0}), 'hex') | bytea
-text | format('%s %I %L', {0}, {0}, {1}) | text int4
+text | format('%s %I %L', {0}, coalesce({0}, 'i'), {1}) | text int4
 text | normalize({0}) | text
 text | string_to_array({0}, NULL)::text | text
 text | array_dims({0}) | int4[]
@@ -90,7 +90,7 @@ CONDITIONS: Final = """
 bool | (({0}, {1}) OVERLAPS ({2}, {3})) | date date date date
 bool | ({0} = ANY (enum_range('ok'::mood, NULL))) | mood
 mood | ({0}::text)::mood | mood
-bool | ({0} @> {1}) | int4range int4
+bool | ({0} @> {1}::int4) | int4range int4
 bool | ({0} && {1}) | int4range int4range
 bool | ({0} -|- {1}) | int4range int4range
 bool | isempty({0}) | int4range
@@ -228,7 +228,6 @@ jsonb | ({0}::text)::jsonb | jsonb
 AGGREGATES: Final = """
 text | longest({0}) | text
 text | range_agg({0})::text | int4range
-text | max({0})::text | int4range
 int8 | count({distinct}{0}) | pair
 int8 | regr_count({0}, {1}) | float8 float8
 int8 | rank(3) WITHIN GROUP (ORDER BY {0}) | int4
