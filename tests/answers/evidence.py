@@ -44,9 +44,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that its servers end, too
     tallies = Tallies(given.tallies)
     chosen = [PIECES[name] for name in given.only or PIECES]
-    if not given.sum:
-        for piece in chosen:
+    try:
+        for piece in () if given.sum else chosen:
             _ask(piece, tallies, given.sessions)
+    except KeyboardInterrupt:
+        print("stopped: the same command goes on")
     text, wrong = summed(chosen, tallies)
     print(text)
     return 1 if wrong else 0
