@@ -92,6 +92,9 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.variable.substitute": "false",  # ${…} in a client's text must not read a setting of the JVM's
     "spark.sql.analyzer.maxIterations": "10000",  # one for each WITH query that reads the one before it
+    # The parser otherwise keeps what it learned of every text that it has read, until the heap is full.
+    "spark.sql.parser.manageParserCaches": "true",
+    "spark.sql.parser.parserDfaCacheFlushRatio": "25",  # percent of the heap
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
