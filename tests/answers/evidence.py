@@ -61,8 +61,11 @@ def _ask(piece: Piece, tallies: Tallies, sessions: int) -> None:
 
 
 def summed(pieces: Iterable[Piece], tallies: Tallies) -> tuple[str, int]:
-    """A table of what came out, the kinds of refusals and of errors, and how many answers were wrong."""
-    rows = ["asked | of | what | seed | stage | same | alike | refused | slow | different | a second, by session | builds"]
+    """A table of what came out, the kinds of refusals and of errors, and how many answers were wrong.
+
+    The rate is a session's.
+    """
+    rows = ["asked | of | what | seed | stage | same | alike | refused | slow | different | each second | builds"]
     total, wrong = Counts(), 0
     for piece in pieces:
         run, found = piece.run, tallies.of(piece.run)
