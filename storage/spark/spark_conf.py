@@ -36,6 +36,7 @@ CHOOSABLE: Final = frozenset({
     "spark.driver.maxResultSize", "spark.executor.extraJavaOptions", "spark.sql.adaptive.advisoryPartitionSizeInBytes",
     "spark.sql.adaptive.enabled", "spark.sql.execution.arrow.maxRecordsPerBatch",
     "spark.sql.files.maxPartitionBytes", "spark.sql.parquet.compression.codec",
+    "spark.sql.parser.manageParserCaches", "spark.sql.parser.parserDfaCacheFlushRatio",
     "spark.sql.shuffle.partitions", "spark.task.maxFailures", "spark.sql.sources.parallelPartitionDiscovery.threshold",
 })  # fmt: skip
 # These have a value of Sluice's, to which the user's is appended.
