@@ -1,4 +1,5 @@
-"""By hand: `python -m tests.suites NAME [--only PATTERN] [--reports FOLDER] [--urls GATEWAY POSTGRES]`.
+"""By hand: `python -m tests.suites NAME [--source FOLDER] [--only PATTERN] [--seconds N] [--reports FOLDER]
+[--urls GATEWAY POSTGRES]`.
 
 Without URLs it starts a gateway and a PostgreSQL by itself. The exit code is 1 if a test passes on PostgreSQL alone.
 """
@@ -15,20 +16,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.servers import GatewayProcess, open_directory, start_oracle
-from tests.suites.bringing import bring
+from tests.suites.bringing import bring, bring_libraries
 from tests.suites.catalogue import SUITES
 from tests.suites.running import run
+from tests.suites.suite import Run
 
 
 def main() -> int:
     given = _given()
     suite = SUITES[given.name]
-    folder, version = bring(suite)
+    folder, version = bring(given.name, suite, given.source)
+    libraries = bring_libraries(given.name, suite)
     reports = given.reports or Path(tempfile.mkdtemp(prefix="sluice-suites-"))
     reports.mkdir(parents=True, exist_ok=True)
     with _servers(given.urls) as urls:
         results = {
-            name: run(suite, folder, url, given.only, reports / f"{given.name}-{name}.xml")
+            name: run(
+                suite, Run(folder, url, given.only, reports / f"{given.name}-{name}.xml"), libraries, given.seconds
+            )
             for name, url in urls.items()
         }
     print(f"{given.name} ({suite.package} {version}); reports in {reports}")
@@ -75,7 +80,9 @@ def _servers(urls: list[str] | None) -> Iterator[Mapping[str, str]]:
 def _given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.suites", description=__doc__)
     parser.add_argument("name", choices=SUITES)
+    parser.add_argument("--source", type=Path, help="a checkout, where no distribution has the tests")
     parser.add_argument("--only", help="as pytest's -k")
+    parser.add_argument("--seconds", type=float, help="the longest that the suite may take at one server")
     parser.add_argument("--reports", type=Path, help="where pytest's reports and output go")
     parser.add_argument("--urls", nargs=2, metavar=("GATEWAY", "POSTGRES"), help="of servers that run")
     return parser.parse_args()

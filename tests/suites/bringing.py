@@ -1,7 +1,11 @@
-"""A suite's files: the source distribution of the installed version, by pip, kept in the user's cache folder."""
+"""A suite's files: the source distribution of the installed version, by pip, kept in the user's cache folder.
+
+Where no distribution has the tests, a checkout of the project's repository.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +15,7 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.suites.catalogue import Suite
+from tests.suites.suite import Suite
 
 
 def cache_folder() -> Path:
@@ -19,8 +23,12 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice-suites"
 
 
-def bring(suite: Suite) -> tuple[Path, str]:
-    """The folder with the suite's files, and the version that it is of."""
+def bring(name: str, suite: Suite, source: Path | None) -> tuple[Path, str]:
+    """The folder with the suite's files, and the version of the package that they test."""
+    if suite.repository:
+        if source is None:
+            raise SystemExit(f"no distribution has these tests: give a checkout of {suite.repository} by --source")
+        return _work_folder(name, suite, source.resolve()), _version(suite.package, source)
     installed = version(suite.package)
     folder = cache_folder() / f"{suite.package}-{installed}"
     if not folder.exists():
@@ -29,6 +37,37 @@ def bring(suite: Suite) -> tuple[Path, str]:
             _unpack(_download(f"{suite.package}=={installed}", Path(made)), suite, Path(made) / "suite")
             (Path(made) / "suite").rename(folder)
     return folder, installed
+
+
+def _version(package: str, source: Path) -> str:
+    if package.endswith(".json"):
+        return str(json.loads((source / package).read_text())["version"])
+    return version(package)
+
+
+def _work_folder(name: str, suite: Suite, source: Path) -> Path:
+    if suite.make_folder is None:
+        return source
+    folder = cache_folder() / name
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+            suite.make_folder(source, Path(made) / "suite")
+            (Path(made) / "suite").rename(folder)
+    return folder
+
+
+def bring_libraries(name: str, suite: Suite) -> Path | None:
+    """What the suite's tests import beside what is installed: a folder beside its files, not in the environment."""
+    if not suite.libraries:
+        return None
+    folder = cache_folder() / f"{name}-libraries"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+            pip = [sys.executable, "-m", "pip", "--quiet", "install", "--target", f"{made}/libraries"]
+            subprocess.run([*pip, *suite.libraries], check=True)
+            (Path(made) / "libraries").rename(folder)
+    return folder
 
 
 def _download(requirement: str, folder: Path) -> Path:

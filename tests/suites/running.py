@@ -4,45 +4,48 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
-from tests.suites.catalogue import Suite
+import psycopg
+
+from tests.suites.suite import Run, Suite
 
 ROOT: Final = Path(__file__).parents[2]
-SECONDS_PER_TEST_MAX: Final = 120
 _WORST_FIRST: Final = ("failed", "skipped", "passed")
 
 
-def run(suite: Suite, folder: Path, url: str, only: str | None, report: Path) -> Mapping[str, str]:
-    """Run it whole, in its own order. What pytest printed is beside the report, as .log."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "--tb=native"]
-    # A test that hangs ends the run's process; `signal` ends the test alone.
-    command += [f"--timeout={SECONDS_PER_TEST_MAX}", "--timeout-method=signal", f"--junitxml={report}"]
-    command += [f"--ignore={folder / path}" for path in suite.ignored]
-    if only:
-        command += ["-k", only]
-    environment = {**os.environ, **suite.environment(url), "PYTHONPATH": str(ROOT)}
-    with report.with_suffix(".log").open("wb") as log:
+def run(suite: Suite, one: Run, libraries: Path | None, seconds: float | None) -> Mapping[str, str]:
+    """Run it in its own order, for so many seconds at most. What it printed is beside the report, as .log."""
+    _prepare(suite, one.url)
+    one.report.unlink(missing_ok=True)
+    path = os.pathsep.join([str(ROOT), *([str(libraries)] if libraries else [])])
+    environment = {**os.environ, "PYTHONPATH": path, "SUITE_REPORT": str(one.report), **suite.environment(one.url)}
+    with one.report.with_suffix(".log").open("wb") as log:
         subprocess.run(
-            [*command, *suite.arguments(url), *suite.tests],
-            cwd=folder,
+            ["timeout", "--signal=INT", str(seconds or 0), *suite.command(suite, one)],  # 0 is without a limit
+            cwd=one.folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             check=False,
         )
-    if not report.exists():
-        raise RuntimeError(f"pytest made no report: see {report.with_suffix('.log')}")
-    return outcomes(report.read_text(), suite)
+    if not one.report.exists():
+        raise RuntimeError(f"the suite made no report: see {one.report.with_suffix('.log')}")
+    return outcomes(one.report.read_text(), suite)
+
+
+def _prepare(suite: Suite, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in suite.statements:
+            connection.execute(statement.encode())
 
 
 def outcomes(report: str, suite: Suite) -> Mapping[str, str]:
-    """Of pytest's report in JUnit's form; of what a test did twice (its end beside itself), the worse counts."""
+    """Of the report in JUnit's form; of what a test did twice (its end beside itself), the worse counts."""
     found: dict[str, str] = {}
     for case in ElementTree.fromstring(report).iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.suites.__main__ import different, summary
-from tests.suites.catalogue import Suite
 from tests.suites.running import outcomes
+from tests.suites.suite import Suite
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="a" name="passes"/>
