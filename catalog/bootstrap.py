@@ -14,7 +14,15 @@ from typing import Final
 import asyncpg
 
 from catalog.connection import connect
-from catalog.datatypes import CARRIED_TYPE, DATATYPES, ENUMERATION, EQUAL_BY_TEXT
+from catalog.datatypes import (
+    CARRIED_TYPE,
+    DATATYPES,
+    ENUMERATION,
+    EQUAL_BY_NUMBERS,
+    EQUAL_BY_TEXT,
+    EQUAL_NUMBERS,
+    EQUAL_TEXTS,
+)
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.maintenance.maintenance_settings import SETTINGS
@@ -156,7 +164,8 @@ async def _create(connection: asyncpg.Connection, data_path: str) -> None:
         [(row.oid, row.array_oid, row.ducklake) for row in (*DATATYPES, ENUMERATION, CARRIED_TYPE)],
     )
     await connection.executemany(
-        "INSERT INTO pg_sluice.equal_by_text VALUES ($1::text::regtype)", [(name,) for name in EQUAL_BY_TEXT]
+        "INSERT INTO pg_sluice.equal_by_text VALUES ($1::text::regtype, $2)",
+        [(name, EQUAL_TEXTS) for name in EQUAL_BY_TEXT] + [(name, EQUAL_NUMBERS) for name in EQUAL_BY_NUMBERS],
     )
     await connection.executemany(
         "INSERT INTO pg_sluice.change_kind VALUES ($1)", [(rule.kind,) for rule in COMPATIBILITY]

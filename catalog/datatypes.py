@@ -71,6 +71,8 @@ JSONB: Final = 3802
 CARRIED: Final = 2276
 # A carried type whose equal values have equal texts has this typmod.
 EQUAL_TEXTS: Final = 1
+# A carried type whose equal values have equal texts, but for zeros at the end of numbers, has this typmod.
+EQUAL_NUMBERS: Final = 2
 # A carried type has this typmod if its input checks domains inside, which runs code of their owners.
 CHECKED_TEXTS: Final = -2
 
@@ -105,9 +107,9 @@ ENUMERATION: Final = DataType(ANYENUM, "anyenum", "anyenum", 0, 4, "varchar", "S
 # The stand-in for all other types, those of extensions and users included (pg_sluice.kept_type). No column has its
 # array type, anyarray: an array of such a type is carried as a whole.
 CARRIED_TYPE: Final = DataType(CARRIED, "any", "any", 2277, -1, "varchar", "STRING")
-# Carried types whose values are equal exactly if their texts are. These, and arrays of them, may be columns of keys. Of
-# other types, PostgreSQL alone can tell: `[1.0,2)` equals `[1.00,2)` in numrange. Of the types in the first two lines,
-# the lake carries only arrays, those declared with several dimensions.
+# Carried types whose values are equal exactly if their texts are. These, those of `EQUAL_BY_NUMBERS`, and arrays of
+# either, may be columns of keys. Of other types, PostgreSQL alone can tell. Of the types in the first two lines, and of
+# numeric, the lake carries only arrays, those declared with several dimensions.
 EQUAL_BY_TEXT: Final = (
     "boolean", "bytea", "smallint", "integer", "bigint", "date", "time", "timestamp", "timestamptz", "uuid",
     "text", "varchar",
@@ -116,6 +118,8 @@ EQUAL_BY_TEXT: Final = (
     "int8multirange", "datemultirange", "tsmultirange", "tstzmultirange", "regclass", "regcollation", "regconfig",
     "regdictionary", "regnamespace", "regoper", "regoperator", "regproc", "regprocedure", "regrole", "regtype",
 )  # fmt: skip
+# Those whose texts differ besides by the scales of numbers: `[1.0,2)` equals `[1.00,2)`.
+EQUAL_BY_NUMBERS: Final = ("numeric", "numrange", "nummultirange")
 
 BY_OID: Final = {row.oid: row for row in DATATYPES}
 BY_ARRAY_OID: Final = {row.array_oid: row for row in DATATYPES}

@@ -11,7 +11,7 @@ CREATE UNLOGGED TABLE pg_sluice.key_claim (constraint_oid oid, key uuid, PRIMARY
 CREATE FUNCTION pg_sluice.key_class(type_oid oid, typmod integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
-        WHEN k.type_oid = 2276 AND k.typmod = 1 THEN (pg_sluice.carried($1, $2) ->> 0)::oid::regtype::text
+        WHEN k.type_oid = 2276 AND k.typmod IN (1, 2) THEN (pg_sluice.carried($1, $2) ->> 0)::oid::regtype::text
         WHEN k.type_oid = 2276 THEN NULL
         WHEN pg_sluice.column_type($1, $2) = 'list' THEN (
             SELECT pg_sluice.key_class(d.type_oid, k.typmod) || '[]' FROM pg_sluice.datatype d WHERE d.array_oid = k.type_oid)

@@ -31,8 +31,9 @@ CREATE TABLE pg_sluice.setting (name text PRIMARY KEY, value text NOT NULL);
 -- datatypes.py, as rows: the DuckLake name of each scalar type that a lake column may have.
 CREATE TABLE pg_sluice.datatype (type_oid oid PRIMARY KEY, array_oid oid UNIQUE NOT NULL, ducklake text NOT NULL);
 
--- Carried types whose values are equal exactly if their texts are (datatypes.EQUAL_BY_TEXT).
-CREATE TABLE pg_sluice.equal_by_text (type_oid oid PRIMARY KEY);
+-- Carried types whose equal values have equal texts: those of datatypes.EQUAL_BY_TEXT with the typmod 1, those of
+-- EQUAL_BY_NUMBERS, where zeros at the end of numbers do not count, with 2.
+CREATE TABLE pg_sluice.equal_by_text (type_oid oid PRIMARY KEY, typmod integer NOT NULL);
 
 CREATE TABLE pg_sluice.relation (
     relid oid PRIMARY KEY,

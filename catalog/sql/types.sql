@@ -22,8 +22,8 @@ INSERT INTO pg_sluice.user_type SELECT oid FROM pg_catalog.pg_type WHERE typtype
 
 
 -- The stored form of a type. For a domain it is the base type. For an array of an enumeration or of domains it is an
--- array of texts, or of the domains' base type. For a carried type it is "any", with the typmod 1 if equal values have
--- equal texts, and -2 if its input checks domains. For any other it is the type itself. An array with a typmod that
+-- array of texts, or of the domains' base type. For a carried type it is "any", with the typmod of
+-- `equal_texts`, and -2 if its input checks domains. For any other it is the type itself. An array with a typmod that
 -- `kept_typmod` has made is carried, too.
 CREATE FUNCTION pg_sluice.kept_type(INOUT type_oid oid, INOUT typmod integer) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -53,7 +53,7 @@ BEGIN
         ELSIF EXISTS (SELECT FROM pg_type k WHERE k.oid = kept_type.type_oid AND k.typtype <> 'p') THEN
             typmod := CASE
                 WHEN EXISTS (SELECT FROM pg_sluice.made_of(type_oid) m WHERE pg_sluice.is_constrained(m)) THEN -2
-                ELSE pg_sluice.is_equal_by_text(type_oid)::integer END;
+                ELSE pg_sluice.equal_texts(type_oid) END;
             type_oid := 2276;
         END IF;
     END IF;
@@ -131,10 +131,11 @@ BEGIN
     RETURN jsonb_build_array(of_type::bigint, of_typmod, number);
 END $$;
 
--- Whether values of a type, or an array's elements, are equal exactly if their texts are.
-CREATE FUNCTION pg_sluice.is_equal_by_text(type_oid oid) RETURNS boolean LANGUAGE sql STABLE
+-- Whether equal values of a type, or an array's elements, have equal texts: a typmod as in `equal_by_text`, 0 for no.
+CREATE FUNCTION pg_sluice.equal_texts(type_oid oid) RETURNS integer LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM pg_sluice.equal_by_text e JOIN pg_type t ON t.oid = e.type_oid WHERE $1 IN (t.oid, t.typarray))
+    SELECT coalesce((SELECT e.typmod FROM pg_sluice.equal_by_text e JOIN pg_type t ON t.oid = e.type_oid
+                     WHERE $1 IN (t.oid, t.typarray)), 0)
 $$;
 
 -- The text of a carried value, as files have it, under any settings of the session; and the values of such texts.

@@ -114,6 +114,8 @@ def _canonical(column: Column, array: pa.Array) -> pa.Array:
     match datatypes.kind_of(column.type_oid):
         case datatypes.BYTEA:
             return array
+        case datatypes.CARRIED if column.typmod == datatypes.EQUAL_NUMBERS:
+            text = _without_scales(array)
         case datatypes.TEXT | datatypes.VARCHAR | datatypes.UUID | datatypes.ANYENUM | datatypes.CARRIED:
             text = array
         case datatypes.BPCHAR:
@@ -154,6 +156,12 @@ def _number_text(array: pa.Array) -> pa.Array:
         text = pc.replace_substring_regex(text, r"^0E[-+]?\d+$", "0")
     text = pc.replace_substring_regex(text, r"(\.\d*?)0+$", r"\1")
     return pc.replace_substring_regex(text, r"\.$", "")
+
+
+def _without_scales(array: pa.Array) -> pa.Array:
+    """Return texts of ranges or arrays of numbers without the scales of these."""
+    text = pc.replace_substring_regex(array, r"(\.\d*[1-9])0+([],)}])", r"\1\2")
+    return pc.replace_substring_regex(text, r"\.0+([],)}])", r"\1")
 
 
 # Keys that are not in the files themselves: by a file's path, its rows with a key, as columns and `position`.

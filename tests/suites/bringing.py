@@ -5,7 +5,6 @@ Where no distribution has the tests, a checkout of the project's repository.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -28,7 +27,8 @@ def bring(name: str, suite: Suite, source: Path | None) -> tuple[Path, str]:
     if suite.repository:
         if source is None:
             raise SystemExit(f"no distribution has these tests: give a checkout of {suite.repository} by --source")
-        return _work_folder(name, suite, source.resolve()), _version(suite.package, source)
+        of = suite.version(source) if suite.version else version(suite.package)
+        return _work_folder(name, suite, source.resolve()), of
     installed = version(suite.package)
     folder = cache_folder() / f"{suite.package}-{installed}"
     if not folder.exists():
@@ -37,12 +37,6 @@ def bring(name: str, suite: Suite, source: Path | None) -> tuple[Path, str]:
             _unpack(_download(f"{suite.package}=={installed}", Path(made)), suite, Path(made) / "suite")
             (Path(made) / "suite").rename(folder)
     return folder, installed
-
-
-def _version(package: str, source: Path) -> str:
-    if package.endswith(".json"):
-        return str(json.loads((source / package).read_text())["version"])
-    return version(package)
 
 
 def _work_folder(name: str, suite: Suite, source: Path) -> Path:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.suites.django_tests import DJANGO_DATABASE, django_command, django_settings
+from tests.suites.java_tests import pgjdbc_command, pgjdbc_folder, pgjdbc_version
 from tests.suites.node_tests import (
     files_command,
     mocha_command,
     node_postgres_folder,
+    npm_version,
     postgres_js_command,
     postgres_js_folder,
 )
@@ -98,22 +100,24 @@ SUITES: Final[Mapping[str, Suite]] = {
         },
     ),
     "node-postgres": Suite(
-        "packages/pg/package.json",
+        "pg",
         (),
         (),
         environment=libpq_settings,
         command=files_command,
         repository="github.com/brianc/node-postgres",
+        version=npm_version("packages/pg/package.json"),
         make_folder=node_postgres_folder,
     ),
     **{
         name: Suite(
-            f"packages/{name}/package.json",
+            name,
             (),
             (name, *tests),
             environment=libpq_settings,
             command=mocha_command,
             repository="github.com/brianc/node-postgres",
+            version=npm_version(f"packages/{name}/package.json"),
             make_folder=node_postgres_folder,
         )
         for name, tests in {
@@ -123,12 +127,22 @@ SUITES: Final[Mapping[str, Suite]] = {
         }.items()
     },
     "postgres-js": Suite(
-        "package.json",
+        "postgres",
         (),
         (),
         environment=libpq_settings,
         command=postgres_js_command,
         repository="github.com/porsager/postgres",
+        version=npm_version("package.json"),
         make_folder=postgres_js_folder,
+    ),
+    "pgjdbc": Suite(
+        "org.postgresql:postgresql",
+        (),
+        (),
+        command=pgjdbc_command,
+        repository="github.com/pgjdbc/pgjdbc",
+        version=pgjdbc_version,
+        make_folder=pgjdbc_folder,
     ),
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,11 @@ _LIBRARIES: Final = (
     "concat-stream@1.0.1 expect.js@0.3.1 lodash@4 mocha@11 pg-cloudflare@1 pg-connection-string@2 "
     "pg-copy-streams@0.3.0 pg-protocol@1 pg-types@2.2.0 pgpass@1.0.5 stream-spec@0.3.5 ts-node@10 typescript@5"
 )
+
+
+def npm_version(file: str) -> Callable[[Path], str]:
+    """As a package's file has it."""
+    return lambda source: str(json.loads((source / file).read_text())["version"])
 
 
 def node_postgres_folder(source: Path, folder: Path) -> None:

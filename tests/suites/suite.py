@@ -58,7 +58,7 @@ def pytest_command(suite: Suite, run: Run) -> list[str]:
 class Suite:
     """One suite. Its files are the source distribution of the installed package, or a checkout: `--source`."""
 
-    package: str  # of Python; or a file of the checkout that tells name and version, as npm's do
+    package: str
     folders: tuple[str, ...]  # what of the distribution is needed: no package that would hide the installed one
     tests: tuple[str, ...]  # arguments of the suite's own runner, relative to the suite's folder
     environment: Settings = _none
@@ -68,5 +68,6 @@ class Suite:
     statements: tuple[str, ...] = ()  # what its manual tells to run at the server once
     libraries: tuple[str, ...] = ()  # what its tests import beside what is installed
     repository: str | None = None  # no distribution has its tests: `--source` has to name a checkout of this
+    version: Callable[[Path], str] | None = None  # of the checkout; else that of the installed package
     make_folder: Callable[[Path, Path], None] | None = None  # the work folder, of the checkout; else it is the checkout
     command: Callable[[Suite, Run], list[str]] = pytest_command

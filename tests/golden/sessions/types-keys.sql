@@ -40,3 +40,23 @@ INSERT INTO host (address, cost) VALUES ('::2', 7) ON CONFLICT (address) DO UPDA
 CREATE UNIQUE INDEX ON visit (address);
 INSERT INTO visit VALUES (4, '::2');
 DROP TABLE visit, host;
+-- Ranges of numbers are equal whatever the scales of these.
+CREATE TABLE priced (price numrange PRIMARY KEY, prices nummultirange UNIQUE, several numrange[] UNIQUE, many numeric[][] UNIQUE);
+INSERT INTO priced VALUES ('[1.0,2.50)', '{[1.10,2.0),[5,5]}', '{"[1.0,2)",empty}', '{{1.0,2.50},{100,0.010}}');
+INSERT INTO priced VALUES ('[1.00,2.5)');
+INSERT INTO priced VALUES ('[1,2.5)');
+INSERT INTO priced VALUES ('(1,2.5)'), ('[1,2.5]'), ('[10,250)'), ('empty'), ('(,)'), ('[1.01,2.05)'), ('[-Infinity,NaN]');
+INSERT INTO priced VALUES ('(1.0,1.00)');
+INSERT INTO priced VALUES ('(3,4)', '{[5.00,5],[1.1,2)}');
+INSERT INTO priced VALUES ('(3,4)', '{[5.00,6],[1.1,2)}', '{"[1.00,2.0)",empty}');
+INSERT INTO priced VALUES ('(3,4)', '{[5.00,6],[1.1,2)}', '{empty,"[1.00,2.0)"}', '{{1,2.5},{100.0,0.01}}');
+INSERT INTO priced VALUES ('(3,4)', '{[5.00,6],[1.1,2)}', '{empty,"[1.00,2.0)"}', '{{1,2.5},{1000.0,0.01}}');
+INSERT INTO priced VALUES ('[1,2.500)', '{}') ON CONFLICT (price) DO UPDATE SET prices = excluded.prices RETURNING *;
+CREATE TABLE purchase (id integer PRIMARY KEY, price numrange REFERENCES priced ON UPDATE CASCADE);
+INSERT INTO purchase VALUES (1, '[10.0,250.00)'), (2, '(3.0,4)');
+INSERT INTO purchase VALUES (3, '[10.0,250.01)');
+DELETE FROM priced WHERE price = '[10,250.0)';
+UPDATE priced SET price = '[10.000,251)' WHERE price = '[10,250.0)';
+SELECT * FROM purchase ORDER BY id;
+SELECT price FROM priced ORDER BY price;
+DROP TABLE purchase, priced;
