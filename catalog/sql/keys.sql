@@ -19,7 +19,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHEN k.type_oid IN (700, 701) THEN 'float'
         WHEN k.type_oid IN (25, 1043) THEN 'text'
         WHEN k.type_oid >= 16384 AND pg_sluice.column_type($1, $2) IS NOT NULL
-             OR k.type_oid IN (16, 17, 1042, 1082, 1083, 1114, 1184, 2950) THEN k.type_oid::regtype::text END
+             OR k.type_oid IN (16, 17, 1042, 1082, 1083, 1114, 1184, 2950, 3802) THEN k.type_oid::regtype::text END
     FROM pg_sluice.kept_type($1, $2) k
 $$;
 

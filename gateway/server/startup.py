@@ -66,6 +66,9 @@ class Arrival:
 
     def refuse(self, error: SluiceError) -> None:
         """Send the last message to a client, which may be gone."""
+        if isinstance(error, startup.UnansweredError):
+            self._leave_nothing_unread()
+            return
         if not self._has_said and error.sqlstate not in _MISTAKES:
             return
         with suppress(OSError, ClientGoneError):
@@ -73,6 +76,12 @@ class Arrival:
                 self._client.send_error(error)
             else:
                 self._socket.send(ErrorResponse.from_error(error).encode())
+
+    def _leave_nothing_unread(self) -> None:
+        """What has come is read: else closing would reset the connection, and PostgreSQL ends it in order."""
+        if self._client is None:
+            with suppress(OSError):
+                self._socket.recv(startup.STARTUP_LIMIT)
 
     async def close(self) -> None:
         """Close the connection, after sending what is queued."""

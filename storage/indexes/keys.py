@@ -118,6 +118,8 @@ def _canonical(column: Column, array: pa.Array) -> pa.Array:
             text = _without_scales(array)
         case datatypes.TEXT | datatypes.VARCHAR | datatypes.UUID | datatypes.ANYENUM | datatypes.CARRIED:
             text = array
+        case datatypes.JSONB:
+            text = _json_without_scales(array)
         case datatypes.BPCHAR:
             text = pc.utf8_rtrim(array, characters=" ")
         case datatypes.NUMERIC:
@@ -162,6 +164,13 @@ def _without_scales(array: pa.Array) -> pa.Array:
     """Return texts of ranges or arrays of numbers without the scales of these."""
     text = pc.replace_substring_regex(array, r"(\.\d*[1-9])0+([],)}])", r"\1\2")
     return pc.replace_substring_regex(text, r"\.0+([],)}])", r"\1")
+
+
+def _json_without_scales(array: pa.Array) -> pa.Array:
+    """Return PostgreSQL's texts of jsonb without the scales of numbers; strings stay as they are."""
+    string = r'("(?:[^"\\]|\\.)*")'
+    text = pc.replace_substring_regex(array, string + r"|(\.\d*[1-9])0+([],}]|$)", r"\1\2\3")
+    return pc.replace_substring_regex(text, string + r"|\.0+([],}]|$)", r"\1\2")
 
 
 # Keys that are not in the files themselves: by a file's path, its rows with a key, as columns and `position`.

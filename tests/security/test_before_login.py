@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from gateway.wire.messages import startup
-from gateway.wire.messages.frontend import Query, SASLInitialResponse, SASLResponse
+from gateway.wire.messages.frontend import Query, SASLInitialResponse, SASLResponse, Terminate
 from tests.security.conftest import (
     AUTHENTICATION_SECONDS,
     MAX_CONNECTIONS,
@@ -44,11 +44,21 @@ def _pour(connection: socket.socket, megabytes: int) -> None:
         return
 
 
-@pytest.mark.parametrize("length", [0, 7, 10_005, 900_000_000, 2**32 - 1])
-def test_a_startup_packet_that_postgresql_would_not_read(strict: Server, length: int) -> None:
-    with connected(strict) as connection:
-        connection.sendall(struct.pack("!I", length))
-        assert error_in(until_end(connection)) == ("08P01", "invalid length of startup packet")
+@pytest.mark.parametrize(
+    "packet",
+    [
+        *(struct.pack("!I", length) for length in (0, 7, 10_005, 900_000_000, 2**32 - 1)),
+        Terminate().encode(),
+        struct.pack("!II", 8, startup.CancelRequest.code),
+        struct.pack("!III", 12, startup.CancelRequest.code, 1),
+        struct.pack("!III", 300, startup.CancelRequest.code, 1) + b"k" * 288,
+    ],
+)
+def test_a_startup_packet_that_postgresql_would_not_read(strict: Server, oracle: Server, packet: bytes) -> None:
+    for server in (oracle, strict):
+        with connected(server) as connection:
+            connection.sendall(packet)
+            assert until_end(connection) == b"", server.name
 
 
 def test_the_longest_startup_packet_that_postgresql_reads(strict: Server, oracle: Server) -> None:

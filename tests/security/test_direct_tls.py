@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from gateway.wire.messages import startup
-from tests.security.conftest import connected, error_in, hello, until_end
+from tests.security.conftest import connected, hello, until_end
 from tests.servers import PSQL_18, Server
 
 
@@ -72,7 +72,7 @@ def test_negotiated_tls_agrees_on_the_protocol_where_it_is_offered(
 def test_the_limits_of_the_startup_are_kept_within_tls(strict: Server) -> None:
     with _context("postgresql").wrap_socket(connected(strict)) as connection:
         connection.sendall((10_005).to_bytes(4))
-        assert error_in(until_end(connection)) == ("08P01", "invalid length of startup packet")
+        assert until_end(connection) == b""
 
 
 def test_a_cancel_request_within_direct_tls(strict: Server) -> None:

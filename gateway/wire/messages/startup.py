@@ -15,6 +15,13 @@ HEADER_BYTES: Final = 4
 STARTUP_LIMIT: Final = 10_000  # MAX_STARTUP_PACKET_LENGTH: without the length itself
 
 
+class UnansweredError(SluiceError):
+    """The connection ends without a message, as in PostgreSQL, which only logs such an error (COMMERROR)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(SqlState.PROTOCOL_VIOLATION, message, severity="FATAL")
+
+
 @dataclass(frozen=True, slots=True)
 class StartupMessage(Message):
     """`version` is major << 16 | minor; only 3.x is a StartupMessage."""
@@ -59,21 +66,20 @@ def body_length(header: bytes) -> int:
     """The length of the body of a packet with this header. 08P01 for an invalid one."""
     (length,) = UINT32_FORM.unpack(header)
     if not UINT32_FORM.size <= length - HEADER_BYTES <= STARTUP_LIMIT:
-        raise violation("invalid length of startup packet")
+        raise UnansweredError("invalid length of startup packet")
     return int(length) - HEADER_BYTES
 
 
 def decode_startup(body: bytes) -> Message:
     """A message of the startup phase, from its body. Raises 0A000 for a protocol other than 3.x, as PostgreSQL does."""
     if len(body) < 4:
-        raise violation("invalid length of startup packet")
+        raise UnansweredError("invalid length of startup packet")
     code = UINT32_FORM.unpack_from(body)[0]
     special = STARTUP.get(code)
     if special is not None:
-        message = special.decode(body[4:])
-        if isinstance(message, CancelRequest) and not 4 <= len(message.key) <= CANCEL_KEY_LENGTH_MAX:
-            raise violation("invalid length of cancel request packet")
-        return message
+        if special is CancelRequest and not 4 <= len(body) - 8 <= CANCEL_KEY_LENGTH_MAX:
+            raise UnansweredError("invalid length of cancel request packet")
+        return special.decode(body[4:])
     if code >> 16 != 3:
         raise SluiceError(
             SqlState.FEATURE_NOT_SUPPORTED,

@@ -40,6 +40,24 @@ INSERT INTO host (address, cost) VALUES ('::2', 7) ON CONFLICT (address) DO UPDA
 CREATE UNIQUE INDEX ON visit (address);
 INSERT INTO visit VALUES (4, '::2');
 DROP TABLE visit, host;
+-- Numbers in jsonb are equal whatever their scales; strings are not.
+CREATE TABLE document (id integer, body jsonb UNIQUE, bodies jsonb[] UNIQUE);
+INSERT INTO document VALUES (1, '{"a": 1.0, "b": [2.50, "1.0", {}]}', ARRAY['1.10', '"x\\\".10,"']::jsonb[]), (2, '"1.0"', NULL), (3, '1.0', '{}');
+INSERT INTO document VALUES (4, '{"b": [2.5, "1.0", {}], "a": 1.00}');
+INSERT INTO document VALUES (4, '{"b": [2.5, "1.00", {}], "a": 1.00}'), (5, '1.01'), (6, '"1.00"'), (7, '[1, 0]'), (8, '[10]'), (9, 'null');
+INSERT INTO document VALUES (10, '1');
+INSERT INTO document VALUES (10, '10e-1');
+INSERT INTO document VALUES (10, '"1.00"');
+INSERT INTO document VALUES (10, '100', ARRAY['1.1', '"x\\\".10,"']::jsonb[]);
+INSERT INTO document VALUES (10, '100', ARRAY['1.1', '"x\\\".1,"']::jsonb[]), (11, NULL, ARRAY[NULL]::jsonb[]), (12, NULL, '{}');
+INSERT INTO document VALUES (10, '100', ARRAY['1.1', '"x\\\".1,"']::jsonb[]), (11, '{"\"}": 1.0}', ARRAY[NULL]::jsonb[]);
+INSERT INTO document VALUES (12, '100.00') ON CONFLICT (body) DO UPDATE SET id = excluded.id RETURNING *;
+INSERT INTO document VALUES (12, '{"\"}": 1}');
+UPDATE document SET body = '1.010' WHERE id = 7;
+UPDATE document SET body = '[1, 0.0, "\\"]' WHERE id = 7;
+INSERT INTO document VALUES (13, '[1.0, 0, "\\"]');
+SELECT * FROM document ORDER BY body, id;
+DROP TABLE document;
 -- Ranges of numbers are equal whatever the scales of these.
 CREATE TABLE priced (price numrange PRIMARY KEY, prices nummultirange UNIQUE, several numrange[] UNIQUE, many numeric[][] UNIQUE);
 INSERT INTO priced VALUES ('[1.0,2.50)', '{[1.10,2.0),[5,5]}', '{"[1.0,2)",empty}', '{{1.0,2.50},{100,0.010}}');
