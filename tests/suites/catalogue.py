@@ -29,7 +29,7 @@ _DJANGO_SCHEMA: Final = ("DROP SCHEMA IF EXISTS django_tests CASCADE", "CREATE S
 
 def _database_url(url: str) -> tuple[str, ...]:
     driver_url = url.replace("postgresql://", "postgresql+psycopg://")
-    return ("--dburi", driver_url, "--maxfail=100000", "-p", "tests.suites.without_extensions")
+    return ("--dburi", driver_url, "--maxfail=100000", "-p", "sluice_without_extensions")
 
 
 def _psycopg_dsn(url: str) -> tuple[str, ...]:
@@ -68,6 +68,13 @@ SUITES: Final[Mapping[str, Suite]] = {
         "sqlalchemy",
         _SQLALCHEMY,
         ("test/dialect/postgresql",),
+        arguments=_database_url,
+        statements=_SQLALCHEMY_SCHEMAS,
+    ),
+    "sqlalchemy-backend": Suite(
+        "sqlalchemy",
+        _SQLALCHEMY,
+        ("--backend-only", "test/engine", "test/sql"),
         arguments=_database_url,
         statements=_SQLALCHEMY_SCHEMAS,
     ),

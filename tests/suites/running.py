@@ -21,7 +21,9 @@ def run(suite: Suite, one: Run, libraries: Path | None, seconds: float | None) -
     """Run it in its own order, for so many seconds at most. What it printed is beside the report, as .log."""
     _prepare(suite, one.url)
     one.report.unlink(missing_ok=True)
-    path = os.pathsep.join([str(ROOT), *([str(libraries)] if libraries else [])])
+    # A plug-in is not found as `tests.suites…`: some suites are packages of the name `tests` themselves.
+    plugins = Path(__file__).parent / "plugins"
+    path = os.pathsep.join(map(str, (ROOT, plugins, *([libraries] if libraries else []))))
     environment = {**os.environ, "PYTHONPATH": path, "SUITE_REPORT": str(one.report), **suite.environment(one.url)}
     with one.report.with_suffix(".log").open("wb") as log:
         subprocess.run(
