@@ -18,8 +18,8 @@ from planner.tree.system_attributes import TABLE_OID
 # Volatile functions without effects that a savepoint would undo.
 _HARMLESS: Final = frozenset(
     {
-        "array_sample", "array_shuffle", "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval",
-        "pg_sleep", "pg_sleep_for", "random", "random_normal", "setseed", "setval", "timeofday", "uuidv4",
+        "array_sample", "array_shuffle", "clock_timestamp", "currval", "gen_random_uuid", "lastval", "lo_get",
+        "nextval", "pg_sleep", "pg_sleep_for", "random", "random_normal", "setseed", "setval", "timeofday", "uuidv4",
         "uuidv7",
     }
 )  # fmt: skip
@@ -33,7 +33,8 @@ LOCKS_AND_NOTICES: Final = frozenset(
         for mode in ("", "_shared")
     }
 )
-_LASTING: Final = LOCKS_AND_NOTICES | {"set_config"}
+_LARGE_OBJECTS: Final = frozenset({"lo_creat", "lo_create", "lo_from_bytea", "lo_put", "lo_unlink"})
+_LASTING: Final = LOCKS_AND_NOTICES | _LARGE_OBJECTS | {"set_config"}
 
 # Those of them whose effects survive a rollback: locks of the session itself.
 _OF_SESSION: Final = frozenset(
@@ -85,13 +86,24 @@ def functions_of_users(tree: Any) -> frozenset[int]:
 
 
 def lasting_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
-    """Return the OIDs of PostgreSQL's functions in the query with lasting effects: locks, settings, notifications."""
+    """Return the OIDs of PostgreSQL's functions in the query with lasting effects: locks, settings, notifications,
+    large objects.
+    """
     return _named(tree, builtins, _LASTING)
 
 
 def session_locking_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
     """Return the OIDs of those `lasting_functions` whose effects last although the query's reads are undone."""
     return _named(tree, builtins, _OF_SESSION)
+
+
+def undone_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
+    """Return the OIDs of PostgreSQL's functions in the query whose effects would be undone together with its rows:
+    large objects, settings, notifications, locks until the transaction ends.
+    """
+    known = ((oid, builtins.functions.get(oid)) for oid in functions(tree))
+    volatile = ((oid, each) for oid, each in known if each is not None and each.volatility == "v")
+    return frozenset(oid for oid, each in volatile if each.name not in _HARMLESS | _OF_SESSION)
 
 
 def _named(tree: Any, builtins: Builtins, names: frozenset[str]) -> frozenset[int]:

@@ -25,6 +25,7 @@ from gateway.execution.shadow.function_guard import (
     send_statement,
     without_rows,
 )
+from gateway.execution.shadow.kept_effects import expect_made_rows, has_effects, refuse_effects, remove_made_rows
 from gateway.execution.shadow.shadow_writer import ShadowWriter
 from gateway.session.cancel_listener import check
 from gateway.session.repeated_execution import Repetitions
@@ -71,7 +72,8 @@ class InsertRowsPortal(StatementPortal):
         session = self.session
         assert self.routed.query is not None
         target = target_oid(self.routed.query)
-        repeated = self._may_repeat()
+        acts = has_effects(session, self.routed.query)
+        repeated = self._may_repeat() and not acts
         outer = [REPEATED.begin] if repeated else []
         held = holding(session, target)
         async with Changing(self, "INSERT", target, then=[*outer, *held.statements]) as changing:
@@ -85,6 +87,10 @@ class InsertRowsPortal(StatementPortal):
             kept = ResponseSpool()
             before: list[Statement] = []
             functions = await self._functions(version.table)
+            if acts and functions:
+                refuse_effects("beside a function of users")
+            if acts:
+                await expect_made_rows(session)
             own = None if functions else without_rows(self)
             if own is not None:
                 before = [own]
@@ -93,18 +99,20 @@ class InsertRowsPortal(StatementPortal):
                     await send_statement(session, self.binding)
                     tag = await relay_rows(session, kept)
             async with ShadowWriter(session, version.table) as writer:
-                made, *_ = await writer.take(*TRIAL.undo, before=before)
+                made = await writer.take(*([] if acts else TRIAL.undo), before=before)
                 result = await writer.finish()
+            if acts:
+                await remove_made_rows(session, version.table)
             if before:
-                session.client.send(*made.notices)
-                tag = made.tag
+                session.client.send(*made[0].notices)
+                tag = made[0].tag
             await combine_files(session, version, result)
             await changing.wrote(result, version)
             if self.binding.raw_query is None:
                 self.announce()
             await kept.give(session.client)
             alike = before and result.data_files and not (changing.limits_idling or self.routed.query.hasRowSecurity)
-            alike = alike and may_be_followed(session, version.table, self.routed.query)
+            alike = alike and not acts and may_be_followed(session, version.table, self.routed.query)
             await changing.finish(tag)
             if alike and not session.transaction.implicit:
                 session.inserted = Inserted(version, changing.mark, changing.seconds)

@@ -52,6 +52,7 @@ from gateway.execution.reading.handed_rows import rows_by_keys_aside
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import SMALL_ROWS, Computing, is_small
 from gateway.execution.shadow.function_guard import guarding, guarding_functions, send_statement, without_rows
+from gateway.execution.shadow.kept_effects import has_effects, refuse_effects
 from gateway.execution.shadow.loaded_rows import Loaded, load_all, nothing_loaded
 from gateway.execution.shadow.shadow import copy_rows, qualified, shadow_rows
 from gateway.session.offload import offloaded
@@ -94,6 +95,8 @@ class UpsertPortal(StatementPortal):
         session = self.session
         assert self.routed.query is not None
         oid = target_oid(self.routed.query)
+        if has_effects(session, self.routed.query):
+            refuse_effects("beside ON CONFLICT")
         async with Changing(self, "INSERT", oid) as changing:
             version = await self._version(oid, changing)
             check_computable(session, version.table)
