@@ -1,4 +1,4 @@
--- What PostgreSQL's own functions leave in INSERTs, and in queries: large objects, settings, notifications, locks.
+-- What PostgreSQL's own functions leave in INSERTs, and in queries: large objects, settings, locks.
 CREATE TABLE blob (id integer PRIMARY KEY, data oid, note text);
 INSERT INTO blob VALUES (1, lo_creat(-1));
 SELECT lo_put(data, 0, 'abc') FROM blob;
@@ -32,12 +32,9 @@ INSERT INTO page (blob) VALUES (1), (3);
 INSERT INTO page (blob) VALUES (99);
 INSERT INTO page (blob, data) VALUES (3, lo_creat(-1) - lo_creat(-1));
 SELECT p.id, blob, m.oid IS NOT NULL AS is_there FROM page p LEFT JOIN pg_largeobject_metadata m ON m.oid = p.data ORDER BY 1;
--- Settings, notifications, locks.
+-- Settings, locks.
 INSERT INTO blob (id, note) VALUES (10, set_config('my.note', 'set', false)) RETURNING note;
 SELECT current_setting('my.note');
-LISTEN notes;
-INSERT INTO blob (id, note) VALUES (11, pg_notify('notes', 'told')::text);
-INSERT INTO blob (id, note) VALUES (1, pg_notify('notes', 'untold')::text);
 BEGIN;
 INSERT INTO blob (id, note) VALUES (12, pg_advisory_xact_lock(4711)::text);
 SELECT mode FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND pid = pg_backend_pid();
