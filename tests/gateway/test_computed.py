@@ -72,7 +72,6 @@ INSERT INTO computed_numbers VALUES (2, 'x') ON CONFLICT (n) DO UPDATE SET t = (
         ("SELECT c, (SELECT max(t) FROM computed_numbers) FROM computed_numbers c FOR UPDATE SKIP LOCKED",),
         ("BEGIN", "DECLARE x CURSOR FOR SELECT c, set_config('a.b', 'x', false) FROM computed_numbers c", "FETCH x"),
         ("CREATE TABLE locked AS SELECT n, pg_try_advisory_lock(n) FROM computed_numbers",),
-        ("SELECT pg_stat_reset_shared(t) FROM computed_numbers",),
         ("UPDATE computed_numbers SET t = lo_creat(n)::text WHERE n = 1",),
         ("INSERT INTO computed_numbers VALUES (1, lo_creat(1)::text) ON CONFLICT (n) DO NOTHING",),
         (_READ_LATE,),

@@ -45,3 +45,5 @@ EXECUTE adding (20, 'prepared');
 EXECUTE adding (21, 'again');
 SELECT id, convert_from(lo_get(data), 'UTF8') AS text FROM blob WHERE id >= 20 ORDER BY id;
 DROP TABLE page, blob;
+SELECT count(lo_unlink(oid)) FROM pg_largeobject_metadata;
+SELECT count(*) FROM pg_largeobject_metadata;
