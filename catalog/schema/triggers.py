@@ -41,6 +41,10 @@ class AddingTriggers:
     code: Sequence[bytes | None] | None = None
 
 
+# The columns of a key, and the numbers of the parameters that have their values.
+KeyPattern = tuple[tuple[int, ...], tuple[int, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class KeptText:
     """The words of a statement and of the functions that it names, for this mark of all functions; and words of texts
@@ -67,6 +71,8 @@ class FiredTriggers:
         self.texts: LRUCache[tuple[str, str], KeptText] = LRUCache(_USED_MAX)
         # By a role and its statement with functions, the tables that it has used.
         self.used: LRUCache[tuple[str, str], frozenset[int]] = LRUCache(_USED_MAX)
+        # By a role, its statement with functions, and a large table.
+        self.patterns: LRUCache[tuple[str, str, int], KeyPattern] = LRUCache(_USED_MAX)
         # By a role and a large table: statements within functions look rows up by keys there.
         self.sought: LRUCache[tuple[str, int], bool] = LRUCache(_USED_MAX)
 
@@ -81,6 +87,7 @@ class FiredTriggers:
                 self.adding.clear()
                 self.used.clear()
                 self.sought.clear()
+                self.patterns.clear()
         return self._fired
 
 

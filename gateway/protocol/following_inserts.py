@@ -14,6 +14,7 @@ from gateway.backend.own_statement import Statement
 from gateway.client.connection import Client
 from gateway.execution.changes.insert_series import InsertSeries
 from gateway.execution.changes.lone_inserts import LoneInserts
+from gateway.execution.functions.adding_inserts import AddingInserts
 from gateway.protocol.named import BoundPortal
 from gateway.session.session_context import SessionContext
 from gateway.statement.prepared_statements import Prepared
@@ -42,7 +43,10 @@ class Following:
         cls, session: SessionContext, inserted: Inserted, *, text: str = "", portal: BoundPortal | None = None
     ) -> Self:
         """The series that this INSERT begins, with its text as a simple query or the portal that it was bound as."""
-        series = (InsertSeries if session.transaction.open else LoneInserts)(session, inserted)
+        if inserted.adding is not None:
+            series: InsertSeries = AddingInserts(session, inserted, inserted.adding)
+        else:
+            series = (InsertSeries if session.transaction.open else LoneInserts)(session, inserted)
         if portal is None:
             standard = session.backend.parameters.get("standard_conforming_strings") == "on"
             return cls(series, insert_shape(text) if standard else None)

@@ -105,7 +105,7 @@ class GuardedPortal(StatementPortal):
         self.looked_at: set[int] = set()  # tables whose existing rows are needed
         self._heard: set[int] = set()  # tables whose triggers are known
         self._texts = StatementWords(session, analysis.sql)
-        self._asked = Asked(analysis.sql, routed.query, analysis.tree.size)
+        self._asked = Asked(analysis.sql, routed.query, analysis.tree.size, binding.canonical)
 
     async def run(self) -> None:
         await self._begin()

@@ -102,10 +102,9 @@ class FilledShadows:
         self.defers = False  # it may have queued deferred triggers
 
     async def fill(self, oids: Collection[int], unread: Collection[int] = (), *, unchecked: bool = False) -> None:
-        """Copy these tables and begin the savepoint for the statement. Rows of `unread` tables are not copied; they
-        are not needed as long as rows are only added, or the table is truncated first. `unchecked`: foreign keys are
-        checked only when all is taken.
-        """
+        """Copy these tables and begin the savepoint for the statement. Rows of `unread` tables are not copied; they are
+        not needed as long as rows are only added, or the table is truncated first. `unchecked`: foreign keys are
+        checked only when all is taken."""
         session, backend = self._session, self._session.backend
         session.cursors.check_unread(oids)
         await session.transaction.read_only.lift()
@@ -117,7 +116,8 @@ class FilledShadows:
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
         self.versions, self.unread, self.unchecked = await self._seen(oids, newest), frozenset(unread), unchecked
-        await self.sought.expect(self.versions, self.unread)
+        self.by_keys |= (guessed := await self.sought.expect(self.versions, self.unread, self.by_keys))
+        self.unread -= guessed.keys()
         self._found = await self._find()
         few = self.unread | self._found.keys()
         copied = [version for oid, version in self.versions.items() if oid not in few]
@@ -493,7 +493,7 @@ class FilledShadows:
 
     async def keep(self, *, ends: bool = False) -> None:
         """All is taken and staged: keep the rest. `ends`: the transaction's end comes at once."""
-        self.sought.remember(self._found)
+        self.sought.remember(self._found, self.by_keys)
         if not ends:
             await self._session.backend.run(FILLED.release)
         self._begun = False

@@ -18,6 +18,7 @@ from catalog.errors import SluiceError
 from gateway.backend.arrays import number_array
 from gateway.backend.messages_aside import PrintedPlans
 from gateway.backend.own_statement import Statement
+from gateway.execution.functions.guessed_keys import keys_by, pattern_of
 from gateway.execution.functions.owners_code import tables_of_owners
 from gateway.execution.reading.function_tables import QUALIFIED, name_arrays
 from gateway.execution.reading.function_text import TEXT
@@ -34,9 +35,12 @@ if TYPE_CHECKING:
     from catalog.model import Table, TableVersion
     from gateway.backend.connection import Result
     from gateway.session.session_context import SessionContext
+    from planner.spark.plan import Parameter
     from planner.tree.builtins import Builtins
     from planner.tree.nodes import Node
 
+# Of longer statements no pattern is kept.
+_TEXT_MAX: Final = 10_000
 # Of fewer rows all are copied.
 SOUGHT_FROM: Final = 20_000
 # More keys are not looked up one by one.
@@ -86,11 +90,12 @@ SELECT CASE WHEN pg_sluice.backend_setting('client_min_messages') OPERATOR(pg_ca
 
 
 class Asked(NamedTuple):
-    """A statement: its text, and its tree, which was made of a text of this size."""
+    """A statement: its text, its tree, which was made of a text of this size, and its parameters."""
 
     sql: str
     query: Node | None
     size: int
+    parameters: Sequence[Parameter]
 
 
 class SoughtKeys:
@@ -113,6 +118,7 @@ class SoughtKeys:
         self._keeps_keys: dict[int, bool] = {}
         self._times: dict[int, int] = {}
         self._missed: dict[int, int] = {}
+        self._guessed: set[int] = set()  # tables of which rows are copied by guessed keys
 
     async def worth(self, versions: Iterable[TableVersion]) -> set[int]:
         """Of these tables, those whose rows are worth looking up, and whose plans no stranger's code can hide."""
@@ -122,7 +128,7 @@ class SoughtKeys:
             if each.row_count > SOUGHT_FROM and each.table.keys and each.table.oid not in self.refused
         }
         if new := large - self._of_owners.keys():
-            session, (_, query, size) = self._session, self._asked
+            session, (_, query, size, _) = self._session, self._asked
             code = await offloaded(session, size, named_code, query, session.gateway.builtins)
             found = await tables_of_owners(session, code, new)
             self._of_owners.update({oid: oid in found for oid in new})
@@ -165,16 +171,31 @@ class SoughtKeys:
     def __exit__(self, *_: object) -> None:
         self._session.backend.aside.plans = None
 
-    async def expect(self, versions: Mapping[int, TableVersion], unread: Collection[int]) -> None:
-        """Seek keys in the tables of which statements of this role have looked rows up before."""
-        known, user = self._session.gateway.store.triggers.sought, self._session.user
-        if before := [versions[oid] for oid in unread if (user, oid) in known]:
+    async def expect(
+        self, versions: Mapping[int, TableVersion], unread: Collection[int], copied: Mapping[int, WantedKeys]
+    ) -> dict[int, WantedKeys]:
+        """Seek keys in the tables of which statements of this role have looked rows up before; the keys that this one
+        probably looks up, of tables of which none are `copied` yet."""
+        triggers, user = self._session.gateway.store.triggers, self._session.user
+        if before := [versions[oid] for oid in unread if (user, oid) in triggers.sought]:
             self.tables |= await self.worth(before)
+        guessed = {}
+        for oid in self.tables & set(unread) - copied.keys():
+            pattern = triggers.patterns.get((user, self._asked.sql, oid))
+            keys = None if pattern is None else keys_by(pattern, self._asked.parameters)
+            if keys is not None:
+                guessed[oid] = keys
+        self._guessed |= guessed.keys()
+        return guessed
 
-    def remember(self, found: Collection[int]) -> None:
-        """The statement has looked rows of these tables up."""
-        known, user = self._session.gateway.store.triggers.sought, self._session.user
-        known.update({(user, oid): True for oid in self.tables & set(found)})
+    def remember(self, found: Collection[int], copied: Mapping[int, WantedKeys]) -> None:
+        """The statement has looked rows of these tables up, by the keys that were `copied`."""
+        triggers, user, sql = self._session.gateway.store.triggers, self._session.user, self._asked.sql
+        for oid in self.tables & set(found):
+            triggers.sought[user, oid] = True
+            pattern = pattern_of(copied[oid], self._asked.parameters) if oid in copied else None
+            if pattern is not None and len(sql) <= _TEXT_MAX:
+                triggers.patterns[user, sql, oid] = pattern
 
     async def read(self, ended: Sequence[Result], versions: Mapping[int, TableVersion]) -> None:
         """Read the printed plans; `ended` are the answers to `end`."""
@@ -252,7 +273,10 @@ class SoughtKeys:
             return None
         [first, *_] = [each for each in wanted if each is not None]
         self._times[oid] = self._times.get(oid, 0) + 1
-        is_another = copied is not None and not set(copied.values).issubset(values)
+        is_another = copied is not None and not set(copied.values).issubset(values) and oid not in self._guessed
+        if oid in self._guessed:  # in vain
+            self._guessed.discard(oid)
+            self._session.gateway.store.triggers.patterns.pop((self._session.user, self._asked.sql, oid), None)
         self._missed[oid] = self._missed.get(oid, 0) + is_another
         if self._times[oid] > _TIMES_MAX or self._missed[oid] > _MISSED_MAX:
             return None
