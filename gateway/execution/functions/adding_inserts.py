@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from catalog.errors import SluiceError
-from gateway.execution.changes.insert_series import Alone, InsertSeries
+from gateway.execution.changes.insert_series import Alone
 from gateway.execution.changes.lone_inserts import LoneInserts
 from gateway.execution.functions.over_empty_shadows import OverEmptyShadows
 from gateway.transaction.enlistment import SchemaChangedError
@@ -34,8 +34,15 @@ class AddingInserts(LoneInserts):
     async def _made(self, statement: Statement) -> Result | None:
         session, made = self._session, list[Result]()
 
+        was_bound = False
+
         async def perform(_: ResponseSpool, asked: Sequence[Statement]) -> tuple[str, list[Result]]:
-            first, *answers = await session.backend.run(statement, *asked)
+            nonlocal was_bound
+            try:
+                first, *answers = await session.backend.run(statement, *asked)
+            except SluiceError:
+                was_bound = session.backend.is_bound
+                raise
             self._is_bound = True
             made.append(first)
             return first.tag, answers
@@ -50,6 +57,9 @@ class AddingInserts(LoneInserts):
             tag = await execution.execute(perform, give)
         except SchemaChangedError:
             return None
+        except SluiceError:
+            session.backend.is_bound = was_bound  # what was executed since does not count
+            raise
         finally:
             session.ends_with_statement = False
         if tag is not None:
@@ -62,5 +72,5 @@ class AddingInserts(LoneInserts):
 
     async def _is_excused(self, error: SluiceError) -> bool:
         if self._in_block:
-            return await InsertSeries._is_excused(self, error)
+            return await super(LoneInserts, self)._is_excused(error)
         return await super()._is_excused(error)

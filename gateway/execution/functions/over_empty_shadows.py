@@ -137,17 +137,21 @@ class OverEmptyShadows:
             for (oid, writer), answer in zip(writers.items(), rows, strict=False):
                 await writer.write_bodies(oid, answer.bodies)
                 written.append(Written(self.found[oid], await writer.finish(), None, updates=False))
-                if sum(file.record_count for file in written[-1].result.data_files) != added.get(oid, 0):
-                    return None
+        if any(each.result.row_count != added.get(each.version.table.oid, 0) for each in written):
+            return None  # some were undone again
         if not await self._take(changing, written):
             return None
         await give(kept)
+        await self._release()
+        await changing.finish(tag)
+        return tag
+
+    async def _release(self) -> None:
+        session = self._session
         if session.transaction.implicit and session.ends_with_statement:
             session.transaction.with_stage.append(FILLED.release)
         else:
             await session.backend.run(FILLED.release)
-        await changing.finish(tag)
-        return tag
 
     async def _is_certain(self, before: Mapping[int, Touch]) -> bool:
         """Whether the statement has failed for a reason that no row of the lake could precede."""
