@@ -36,6 +36,11 @@ _WATCHED: Final = Statement(
 )
 _TOUCHED: Final = Statement(TOUCHES, (None,))
 
+
+class _DoesMoreError(Exception):
+    """The statement has done more than add rows, or has failed where a row of the lake may be the reason."""
+
+
 Perform = Callable[[ResponseSpool, Sequence[Statement]], Awaitable[tuple[str, list["Result"]]]]
 
 
@@ -107,8 +112,21 @@ class OverEmptyShadows:
         perform: Perform,
         give: Callable[[ResponseSpool], Awaitable[None]],
     ) -> str | None:
+        try:
+            tag, written = await self._written(changing, kept, perform)
+        except _DoesMoreError:
+            return None
+        if not await self._take(changing, written):
+            return None
+        await give(kept)
+        await self._release()
+        await changing.finish(tag)
+        return tag
+
+    async def _written(self, changing: Changing, kept: ResponseSpool, perform: Perform) -> tuple[str, list[Written]]:
+        """Execute the statement, and write its rows: the tag, and what is written."""
         session, before, beside = self._session, touches(changing.begun[-2]), changing.begun[-1]
-        async with AsyncExitStack() as opened:
+        async with AsyncExitStack() as opened:  # an error removes what is written
             writers = {
                 oid: await opened.enter_async_context(ShadowWriter(session, version.table))
                 for oid, version in sorted(self.found.items())
@@ -122,29 +140,20 @@ class OverEmptyShadows:
             except SluiceError as error:
                 if session.backend.status != b"E" or is_undecided(error) or await self._is_certain(before):
                     raise
-                return None
+                raise _DoesMoreError from error
             added = _added(before, touches(touched))
-            if (
-                added is None
-                or after.rows != beside.rows
-                or code.rows[0] != self._known.code
-                or self._may_refuse(added)
-            ):
-                return None
+            as_known = after.rows == beside.rows and code.rows[0] == self._known.code
+            if added is None or not as_known or self._may_refuse(added):
+                raise _DoesMoreError
             if others := sorted(added.keys() - self._known.grown):
                 await session.backend.run(lock_tables(others, ROW_EXCLUSIVE))
             written = []
             for (oid, writer), answer in zip(writers.items(), rows, strict=False):
                 await writer.write_bodies(oid, answer.bodies)
                 written.append(Written(self.found[oid], await writer.finish(), None, updates=False))
-        if any(each.result.row_count != added.get(each.version.table.oid, 0) for each in written):
-            return None  # some were undone again
-        if not await self._take(changing, written):
-            return None
-        await give(kept)
-        await self._release()
-        await changing.finish(tag)
-        return tag
+            if any(each.result.row_count != added.get(each.version.table.oid, 0) for each in written):
+                raise _DoesMoreError  # some were undone again
+            return tag, written
 
     async def _release(self) -> None:
         session = self._session
