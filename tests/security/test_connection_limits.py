@@ -216,8 +216,7 @@ def test_who_has_gone_has_a_place_while_its_statement_runs(strict: Server, ordin
 def test_a_cancel_request_that_postgresql_would_not_read(strict: Server, key: bytes) -> None:
     with connected(strict) as connection:
         connection.sendall(startup.CancelRequest(1, key).encode())
-        sqlstate, _ = error_in(until_end(connection))
-        assert sqlstate == "08P01"
+        assert until_end(connection) == b""
 
 
 def test_half_a_cancel_request_is_not_waited_for(strict: Server) -> None:

@@ -14,9 +14,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 
-from catalog.model import DataFile, Table, TableVersion
+from catalog.datatypes import INT8
+from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import BackendLostError
 from gateway.backend.own_names import OWN
@@ -36,6 +38,8 @@ from storage.plan import column_name
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
+# The order of copied rows. No sequence numbers them: the client's lastval() would tell of it.
+PLACE: Final = Column(32_767, 32_767, "pg_sluice_place", INT8, -1, nullable=False)
 _ROLLBACK: Final = Statement("ROLLBACK")
 _SOURCE: Final = f"pg_temp.{OWN}_rows"
 _MADE: Final = f"pg_temp.{OWN}_values"
@@ -69,15 +73,15 @@ class ComputedColumns:
         listed = ", ".join(schema.names)
         values = ", ".join(f"({expression})" for expression in self.expressions.values())
         compute = Statement(
-            f"INSERT INTO {_MADE} (place, {listed}) SELECT pg_sluice_place, {values}"
-            f" FROM {_SOURCE} AS {quoted(self.old.name)} ORDER BY pg_sluice_place"
+            f"INSERT INTO {_MADE} (place, {listed}) SELECT {PLACE.name}, {values}"
+            f" FROM {_SOURCE} AS {quoted(self.old.name)} ORDER BY {PLACE.name}"
         )
         kept = ", ".join(kept_value(column, column_name(column.attnum)) for column in wanted)
         take = Statement(f"SELECT {kept} FROM {_MADE} ORDER BY place", result_format=1, bodies_only=True)
         made: list[pa.RecordBatch] = []
         async with self._tables():
             async for batch in live_rows_aside(session.gateway.data_path, TableVersion(self.old, 0, (file,))):
-                await copy_rows(session, _SOURCE, self.old.columns, batch)
+                await copy_rows(session, _SOURCE, (*self.old.columns, PLACE), placed(batch))
                 async with guarding(session):
                     _, taken, _ = await session.backend.run(compute, take, _EMPTY)
                 for found in await asyncio.to_thread(rows_of_bodies, schema.names, taken.bodies):
@@ -91,11 +95,14 @@ class ComputedColumns:
         values = ", ".join(f"{name} {self.types[name]}" for name in names)
         return temporary_tables(
             self.session,
-            Statement(
-                f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(self.old, self.types)}, pg_sluice_place bigserial)"
-            ),
+            Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(self.old, self.types)}, {PLACE.name} bigint)"),
             Statement(f"CREATE TEMPORARY TABLE {OWN}_values (place bigint, {values})"),
         )
+
+
+def placed(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with their numbers, as the column PLACE."""
+    return rows.append_column(PLACE.name, pa.array(np.arange(rows.num_rows)))
 
 
 async def column_types(session: SessionContext, relid: int) -> dict[str, str]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog.model import DataFile, Table, TableVersion
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
-from gateway.execution.reading.postgres_column import temporary_tables
+from gateway.execution.reading.postgres_column import PLACE, placed, temporary_tables
 from gateway.execution.schema.table_rewrite import ComputedColumn, Plan, Reorganisation
 from gateway.execution.shadow.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies
 from gateway.session.cancel_listener import check
@@ -56,14 +56,15 @@ class RereadColumns(Reorganisation):
         schema = pa.schema([(column_name(column.attnum), arrow_type(column.form)) for column in after])
         types = {column.attnum: column.type for column in self.columns}
         listed = ", ".join(f"{quoted(column.name)} {types[column.attnum]}" for column in before)
-        making = Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({listed}, pg_sluice_place bigserial)")
+        making = Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({listed}, {PLACE.name} bigint)")
         kept = ", ".join(kept_value(now, quoted(column.name)) for column, now in zip(before, after, strict=True))
-        take = Statement(f"SELECT {kept} FROM {_ROWS} ORDER BY pg_sluice_place", result_format=1, bodies_only=True)
+        take = Statement(f"SELECT {kept} FROM {_ROWS} ORDER BY {PLACE.name}", result_format=1, bodies_only=True)
         made: list[pa.RecordBatch] = []
         async for batch in live_rows_aside(session.gateway.data_path, TableVersion(self.old, 0, (file,))):
             check(session)
             async with temporary_tables(session, making):
-                await copy_rows(session, _ROWS, before, batch.select([column.name for column in before]))
+                rows = placed(batch.select([column.name for column in before]))
+                await copy_rows(session, _ROWS, (*before, PLACE), rows)
                 _, taken = await session.backend.run(self.change, take)
             for found in await asyncio.to_thread(rows_of_bodies, schema.names, taken.bodies):
                 converted = binary_to_lake_form(replace(self.new, columns=tuple(after)), found)

@@ -96,3 +96,24 @@ SELECT last_value FROM identified_id_seq;
 
 DROP VIEW upserted_seen;
 DROP TABLE identified, upserted, numbered;
+
+-- numbers that Sluice gives to rows do not show in lastval()
+CREATE TABLE counted (id serial, n text);
+CREATE TABLE rewritten (n integer, t text, many integer[]);
+CREATE TYPE colour AS ENUM ('red', 'green');
+CREATE TABLE coloured (c colour[]);
+INSERT INTO rewritten VALUES (1, '1', '{1}'), (2, '2', '{2}'), (3, repeat('3', 3000), NULL);
+INSERT INTO coloured VALUES ('{red}'), ('{green,red}');
+INSERT INTO counted (n) VALUES ('a');
+ALTER TABLE rewritten ADD COLUMN made text DEFAULT 'x' || floor(random());
+SELECT lastval();
+ALTER TABLE rewritten ALTER n TYPE text USING n || t;
+SELECT lastval();
+INSERT INTO rewritten VALUES ('4', '4', '{{1},{2}}');
+SELECT lastval();
+ALTER TYPE colour RENAME VALUE 'red' TO 'crimson';
+SELECT lastval();
+SELECT n, left(t, 5), many, made FROM rewritten ORDER BY left(n, 5);
+SELECT * FROM coloured ORDER BY c;
+DROP TABLE counted, rewritten, coloured;
+DROP TYPE colour;
