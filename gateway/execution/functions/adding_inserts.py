@@ -32,7 +32,8 @@ class AddingInserts(LoneInserts):
         self._in_block = session.transaction.open
 
     async def _made(self, statement: Statement) -> Result | None:
-        session, made = self._session, list[Result]()
+        session = self._session
+        made: list[Result] = []
 
         was_bound = False
 
