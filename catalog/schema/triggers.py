@@ -33,12 +33,14 @@ class Event(IntFlag):
 @dataclass(frozen=True, slots=True)
 class AddingTriggers:
     """Triggers that an INSERT has fired, and that did nothing but add rows to tables of these OIDs, without looking at
-    others. Once their functions have been read, `code` marks these, and `tables` are all that they may add rows to.
+    others. Once their functions have been read, `code` marks these, and `tables` are all that they may add rows to;
+    `catches` says whether they may catch an error.
     """
 
     grown: frozenset[int]
     tables: tuple[Table, ...] = ()
     code: Sequence[bytes | None] | None = None
+    catches: bool = True
 
 
 # The columns of a key, and the numbers of the parameters that have their values.

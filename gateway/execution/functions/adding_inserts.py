@@ -37,7 +37,7 @@ class AddingInserts(LoneInserts):
 
         was_bound = False
 
-        async def perform(_: ResponseSpool, asked: Sequence[Statement]) -> tuple[str, list[Result]]:
+        async def perform(_: ResponseSpool, asked: Sequence[Statement]) -> tuple[str, bool, list[Result]]:
             nonlocal was_bound
             try:
                 first, *answers = await session.backend.run(statement, *asked)
@@ -46,14 +46,14 @@ class AddingInserts(LoneInserts):
                 raise
             self._is_bound = True
             made.append(first)
-            return first.tag, answers
+            return first.tag, bool(first.notices), answers
 
         async def give(_: ResponseSpool) -> None:
             if not self._in_block:
                 self._tag = made[0].tag  # PostgreSQL commits at Sync, after this
 
         session.ends_with_statement = not self._in_block
-        execution = OverEmptyShadows(Alone(session), self._known, self._mark, repeats=True)
+        execution = OverEmptyShadows(Alone(session), self._known, self._table.oid, self._mark, repeats=True)
         try:
             tag = await execution.execute(perform, give)
         except SchemaChangedError:

@@ -95,7 +95,7 @@ class AddingPortal(TriggeredPortal):
         tables = [version.table for version in found.values() if not version.table.materialized]
         if acts.rows[0][0] != b"f" or len(tables) > _TABLES_MAX or not grown <= found.keys():
             return None
-        return AddingTriggers(frozenset(grown), tuple(tables), code.rows[0])
+        return AddingTriggers(frozenset(grown), tuple(tables), code.rows[0], "exception" in words.found)
 
     async def over_rows(self, shadows: FilledShadows, wanted: set[int], unread: Iterable[int] = ()) -> str:
         """Execute over filled shadows, and keep in mind if that was not needed."""
@@ -112,7 +112,7 @@ class AddingPortal(TriggeredPortal):
         """Execute the statement, and take its rows; None if it has done more, and all of it is undone."""
         session, query, target = self.session, self.routed.query, self._place[1]
         assert query is not None
-        execution = OverEmptyShadows(self, known, self.analysis.mark)
+        execution = OverEmptyShadows(self, known, target, self.analysis.mark)
         tag = await execution.execute(self._performed, self._give)
         version = execution.found.get(target)
         if tag is None or version is None or execution.limits_idling or query.hasRowSecurity:
@@ -122,13 +122,13 @@ class AddingPortal(TriggeredPortal):
             session.inserted = Inserted(version, execution.mark, execution.seconds, known)
         return tag
 
-    async def _performed(self, kept: ResponseSpool, asked: Sequence[Statement]) -> tuple[str, list[Result]]:
+    async def _performed(self, kept: ResponseSpool, asked: Sequence[Statement]) -> tuple[str, bool, list[Result]]:
         backend, own = self.session.backend, without_rows(self)
         if own is not None:
             made, *answers = await backend.run(own, *asked)
             for notice in made.notices:
                 await kept.keep(notice.encode())
-            return made.tag, answers
+            return made.tag, bool(made.notices), answers
         await send_statement(self.session, self.binding)
         tag = await relay_rows(self.session, kept)
-        return tag, await backend.run(*asked)
+        return tag, True, await backend.run(*asked)

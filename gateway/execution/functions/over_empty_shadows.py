@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError
+from catalog.errors import SluiceError, SqlState
 from gateway.backend import catalog_calls
 from gateway.backend.connection import BackendLostError
 from gateway.backend.own_statement import Statement
@@ -41,18 +41,24 @@ class _DoesMoreError(Exception):
     """The statement has done more than add rows, or has failed where a row of the lake may be the reason."""
 
 
-Perform = Callable[[ResponseSpool, Sequence[Statement]], Awaitable[tuple[str, list["Result"]]]]
+# Executes the statement, and then these: the tag, whether there are messages or rows, and the answers.
+Perform = Callable[[ResponseSpool, Sequence[Statement]], Awaitable[tuple[str, bool, list["Result"]]]]
 
 
 class OverEmptyShadows:
-    """One execution of a statement that was analysed at this mark of the schema log, with what is known of triggers.
+    """One execution of an INSERT into the table `target`, with what is known of triggers. The statement was analysed at
+    this mark of the schema log.
 
     Afterwards `found` has the tables in the versions on which its rows are, and `mark`, `seconds` and `limits_idling`
     are those of `Changing`.
     """
 
-    def __init__(self, portal: Timed, known: AddingTriggers, analysed_at: SchemaMark, *, repeats: bool = False) -> None:
+    def __init__(
+        self, portal: Timed, known: AddingTriggers, target: int, analysed_at: SchemaMark, *, repeats: bool = False
+    ) -> None:
         """`repeats`: it is not analysed again, so that no schema may have changed."""
+        self._target = target
+        self._tells = True
         self._portal = portal
         self._session = portal.session
         self._known = known
@@ -134,7 +140,7 @@ class OverEmptyShadows:
             reads = (writer.reading() for writer in writers.values())
             asked = [_TOUCHED, effects_beside.ELSEWHERE, CODE, *reads, *TRIAL.undo]
             try:
-                tag, (touched, after, code, *rows) = await perform(kept, asked)
+                tag, self._tells, (touched, after, code, *rows) = await perform(kept, asked)
             except BackendLostError:
                 raise
             except SluiceError as error:
@@ -178,10 +184,21 @@ class OverEmptyShadows:
                 await combine_files(self._session, each.version, each.result)
             await changing.wrote_together([each for each in written if each.result.data_files], {}, checked=False)
         except SluiceError as error:
-            if error.sqlstate[:2] != "23":
+            if error.sqlstate[:2] != "23" or self._is_first(error):
                 raise
             return False  # over filled shadows, PostgreSQL raises it where it belongs
         return True
+
+    def _is_first(self, error: SluiceError) -> bool:
+        """Whether it is a key of the statement's own rows, which PostgreSQL finds before anything that shows."""
+        table, fields = self.found[self._target].table, error.fields
+        others = (version.table for oid, version in self.found.items() if oid != self._target)
+        return (
+            error.sqlstate == SqlState.UNIQUE_VIOLATION
+            and (fields.get("s"), fields.get("t")) == (table.schema, table.name)
+            and not (self._tells or self._known.catches)
+            and not any(each.keys or each.computed_keys for each in others)
+        )
 
     def _may_refuse(self, added: Mapping[int, int]) -> bool:
         """Whether rows were added to other tables than those found, or may refer to one another: PostgreSQL checks
