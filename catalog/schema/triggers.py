@@ -19,6 +19,8 @@ from catalog.postgres.pool import Pool
 FIRED: Final = "SELECT step, fired FROM pg_sluice.fired_triggers()"
 _USED_MAX: Final = 1000
 _NEEDED_MAX: Final = 1024
+# Nothing is kept in mind of longer statements.
+TEXT_MAX: Final = 10_000
 
 
 class Event(IntFlag):

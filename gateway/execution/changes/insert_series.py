@@ -24,7 +24,7 @@ from gateway.backend.connection import BackendLostError
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.backend.statement_timeout import timed_out
-from gateway.execution.changes.row_changes import Changing
+from gateway.execution.changes.row_changes import ENDING, Changing
 from gateway.execution.locks.key_claims import claim_keys
 from gateway.execution.shadow.shadow import shadow_rows, to_lake_form
 from gateway.session.cancel_listener import check
@@ -54,8 +54,6 @@ _MARK: Final = (
     "SELECT pg_sluice.schema_mark_of($1::bigint::pg_catalog.oid),"
     " pg_catalog.row_security_active($1::bigint::pg_catalog.oid)"
 )
-# A cancel, or a limit of time, does not come from a schema.
-_ENDING: Final = frozenset({SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DEADLOCK_DETECTED})
 _ROWS_MAX: Final = 5_000
 # Statements of more rows are no series.
 _STATEMENT_ROWS_MAX: Final = 100
@@ -143,7 +141,7 @@ class InsertSeries:
             raise
         except SluiceError as error:
             bound = self._is_bound or session.backend.is_bound
-            if not self._is_bound and error.sqlstate not in _ENDING and await self._is_excused(error):
+            if not self._is_bound and error.sqlstate not in ENDING and await self._is_excused(error):
                 await self.end()
                 return False
             if bound:

@@ -67,8 +67,8 @@ _IS_PAST: Final = Statement(
 )
 _RESTORE: Final = "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
 _ROLLBACK: Final = Statement("ROLLBACK")
-# A cancel, or a limit of time, is meant for the statement as a whole.
-_ENDING: Final = frozenset({SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DEADLOCK_DETECTED})
+# A cancel, or a limit of time, is meant for the statement as a whole, and does not come from a schema.
+ENDING: Final = frozenset({SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DEADLOCK_DETECTED})
 
 
 class Timed(Protocol):
@@ -165,7 +165,7 @@ class Changing:
             except BackendLostError:
                 raise
             except SluiceError as error:
-                if not (then and self._asks) or error.sqlstate in _ENDING:
+                if not (then and self._asks) or error.sqlstate in ENDING:
                     raise
                 then = ()
                 _, _, past, settings, *answers = await backend.run(_ROLLBACK, BEGIN, *questions)

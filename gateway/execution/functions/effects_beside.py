@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -13,12 +12,14 @@ from gateway.backend.own_text import escaped
 from gateway.execution.reading.function_tables import QUALIFIED
 from gateway.execution.reading.function_text import TEXT
 
+# How many rows the transaction has changed.
+_CHANGED: Final = """pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
+    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))"""
 # Countable effects other than rows of these shadows: rows of any other table, PostgreSQL's catalogs included,
 # advisory locks, cursors. The client's portal without a name lasts until its next one.
-_BESIDE: Final = """
-SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
-        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
-        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+_BESIDE: Final = f"""
+SELECT (SELECT {_CHANGED}
     FROM pg_catalog.pg_class
     WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) ALL ($1::pg_catalog.oid[])
         AND relnamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace),
@@ -28,16 +29,12 @@ SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
      WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0 AND NOT pg_catalog.starts_with(name, $2))
 """
 # Where texts name none of the others, these are left: rows of catalogs and of temporary tables.
-_ELSEWHERE: Final = """
-SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
-    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
-    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+_ELSEWHERE: Final = f"""
+SELECT {_CHANGED}
 FROM pg_catalog.pg_class
 WHERE relkind OPERATOR(pg_catalog.=) 'r' AND relnamespace OPERATOR(pg_catalog.=) ANY (
     ARRAY['pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid, pg_catalog.pg_my_temp_schema()])
 """
-# Words by which texts lock, open cursors, or make large objects.
-_COUNTED: Final = re.compile(r"(.*\.)?(.*advisory.*|.*cursor|open|lo_.*)", re.DOTALL)
 # Effects that are not counted, as they are written in the statement or in functions called implicitly, as by
 # triggers: settings, notifications, prepared statements, table locks.
 _ACTS: Final = escaped(
@@ -67,8 +64,12 @@ ELSEWHERE: Final = Statement(_ELSEWHERE)
 
 
 def names_counted(words: Collection[str]) -> bool:
-    """Whether texts of these words may have countable effects, besides rows of tables."""
-    return any(_COUNTED.fullmatch(word) for word in words)
+    """Whether texts of these words may have countable effects, besides rows of tables: they lock, open cursors, or make
+    large objects."""
+    names = (word.rpartition(".")[2] for word in words)
+    return any(
+        name == "open" or name.startswith("lo_") or name.endswith("cursor") or "advisory" in name for name in names
+    )
 
 
 def uncounted(sql: str, names: Sequence[str]) -> Statement:

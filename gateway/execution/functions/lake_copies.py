@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from catalog.model import TableVersion
     from gateway.execution.shadow.loaded_rows import Loaded
     from gateway.session.session_context import SessionContext
-
-# Rows of several files go into one COPY, up to so many bytes.
-_COPY_BYTES: Final = 2**18
 
 
 async def copy_to_shadow(
@@ -48,16 +45,5 @@ async def _batches(
         for batch in found.rows.to_batches():
             yield batch
         return
-    small, size = list[pa.RecordBatch](), 0
-    async for batch in live_rows_aside(session.gateway.data_path, version):  # one or more of each file
-        small.append(batch)
-        size += batch.nbytes
-        if size >= _COPY_BYTES:
-            yield _joined(small)
-            small, size = [], 0
-    if small:
-        yield _joined(small)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    async for batch in live_rows_aside(session.gateway.data_path, version):
+        yield batch

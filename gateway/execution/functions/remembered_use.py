@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from catalog.errors import SluiceError, SqlState
+from catalog.schema.triggers import TEXT_MAX
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
-
-# What longer statements use is not kept in mind.
-_TEXT_MAX: Final = 10_000
 
 
 def used_before(session: SessionContext, sql: str) -> frozenset[int]:
@@ -26,7 +24,7 @@ def used_before(session: SessionContext, sql: str) -> frozenset[int]:
 
 def note_used(session: SessionContext, sql: str, oids: Collection[int]) -> None:
     """Remember these, too."""
-    if oids and len(sql) <= _TEXT_MAX:
+    if oids and len(sql) <= TEXT_MAX:
         used, key = session.gateway.store.triggers.used, (session.user, sql)
         used[key] = used.get(key, frozenset()) | frozenset(oids)
 

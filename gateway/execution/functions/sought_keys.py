@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError
+from catalog.schema.triggers import TEXT_MAX
 from gateway.backend.arrays import number_array
 from gateway.backend.messages_aside import PrintedPlans
 from gateway.backend.own_statement import Statement
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from planner.tree.builtins import Builtins
     from planner.tree.nodes import Node
 
-# Of longer statements no pattern is kept.
-_TEXT_MAX: Final = 10_000
 # Of fewer rows all are copied.
 SOUGHT_FROM: Final = 20_000
 # More keys are not looked up one by one.
@@ -194,7 +193,7 @@ class SoughtKeys:
         for oid in self.tables & set(found):
             triggers.sought[user, oid] = True
             pattern = pattern_of(copied[oid], self._asked.parameters) if oid in copied else None
-            if pattern is not None and len(sql) <= _TEXT_MAX:
+            if pattern is not None and len(sql) <= TEXT_MAX:
                 triggers.patterns[user, sql, oid] = pattern
 
     async def read(self, ended: Sequence[Result], versions: Mapping[int, TableVersion]) -> None:

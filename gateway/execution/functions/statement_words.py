@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from catalog.schema.triggers import KeptText
+from catalog.schema.triggers import TEXT_MAX, KeptText
 from gateway.execution.functions import effects_beside
 from gateway.execution.reading.function_tables import Words, words_of
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gateway.backend.connection import Result
     from gateway.session.session_context import SessionContext
 
-# What longer statements use is not kept in mind.
-_TEXT_MAX: Final = 10_000
 _WORDS_MAX: Final = 300
 _NUMBERING: Final = frozenset({"nextval", "setval", "insert", "merge", "update", "delete"})
 
@@ -42,7 +40,7 @@ class StatementWords:
     @property
     def is_kept(self) -> bool:
         """Whether something may be kept in mind of the statement."""
-        return len(self._sql) <= _TEXT_MAX and len(self.words.found) <= _WORDS_MAX
+        return len(self._sql) <= TEXT_MAX and len(self.words.found) <= _WORDS_MAX
 
     async def find(self, code: Result, texts: Callable[[], Awaitable[list[str]]], *, keeps: bool) -> None:
         """Find the words of these texts; `code` is the answer to `CODE`. With `keeps`, the text alone decides about
@@ -67,17 +65,13 @@ class StatementWords:
         self._session.gateway.store.triggers.texts.pop(self.key, None)
 
     @property
-    def changes_schemas(self) -> bool:
-        """Whether a text may change a schema, or do anything."""
-        return not self.words.are_all or self.words.may_do_more or self.words.may_build
-
-    @property
     def leaves_nothing(self) -> bool:
         """Whether no text takes numbers of sequences, or makes rows that might."""
         return not any(word.rpartition(".")[2] in _NUMBERING for word in self.words.found)
 
     @property
     def may_name(self) -> bool:
-        """Whether a text may open cursors, or name prepared statements."""
-        words = self.words.found
-        return self.changes_schemas or not self.quiet >= words or effects_beside.names_counted(words)
+        """Whether a text may do more than use rows: change a schema, open cursors, name prepared statements."""
+        words = self.words
+        known = self.quiet >= words.found and not effects_beside.names_counted(words.found)
+        return not known or words.may_do_more or words.may_build
