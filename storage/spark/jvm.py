@@ -25,7 +25,6 @@ from pyspark.java_gateway import launch_gateway
 from catalog.errors import SluiceError, SqlState
 from storage.parquet import object_store
 from storage.parquet.object_store import StoreSettings
-from storage.spark import java_bytes
 from storage.spark.class_archive import archive_path
 from storage.spark.heap_share import HeapShare
 from storage.spark.java_names import JavaNames
@@ -180,7 +179,6 @@ class SparkJvm:
     def __init__(self, settings: EngineSettings) -> None:
         """Start it, in some seconds. 57P03 if Java or Spark does not come up."""
         _check_java()
-        java_bytes.install()
         self.lost = False  # set when it no longer answers
         self._own_scratch = settings.scratch is None
         self.scratch = settings.scratch or Path(tempfile.mkdtemp(prefix="sluice-spark-"))

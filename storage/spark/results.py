@@ -49,6 +49,8 @@ _WIDER_BY: Final = 4
 # width is known.
 _HANDED_BATCHES_MAX: Final = 2
 _FIRST_HANDED_ROWS: Final = 20
+# Bytes of the JVM's memory: Py4J handles more in calls that keep the interpreter from the event loop's thread.
+_HANDED_BYTES_MAX: Final = 2**20
 
 
 class _Window:
@@ -172,8 +174,8 @@ class ArrowRows:
         schema = plan.schema()
         self._plan = plan
         self._widths = Widths(self.schema, int(schema.defaultSize()), self._jvm.parallelism)
-        if kind == "LocalTableScanExec" and self._statement.is_light:
-            return self._planned(plan.rows(), schema)
+        if kind == "LocalTableScanExec" and self._statement.is_light and self._is_small(rows := plan.rows()):
+            return self._planned(rows, schema)
         batches = self._batches()
         count = self._count = int(batches.getNumPartitions())
         rows = self._windows(batches, count, ahead=limit is None)
@@ -321,12 +323,16 @@ class ArrowRows:
         is_whole = count < allowed.batches
         if not is_whole and not allowed.looks:
             return _TooMany(None)
-        if self._statement.is_light and count <= _HANDED_BATCHES_MAX:
+        if self._statement.is_light and count <= _HANDED_BATCHES_MAX and self._is_small(found):
             handed = _Handed(found, count)
             return handed if is_whole else _TooMany(handed)
         served = self._jvm.view.scala.jdk.javaapi.CollectionConverters.asScala(found.iterator())
         window = _Window(self._jvm.view.PythonRDD.serveIterator(served, "serve rows"), closed)
         return window if is_whole else _TooMany(window)
+
+    def _is_small(self, found: JavaObject) -> bool:
+        """Whether Py4J may return what is in this collection."""
+        return int(self._jvm.view.org.apache.spark.util.SizeEstimator.estimate(found)) <= _HANDED_BYTES_MAX
 
     def _pruned(self, batches: JavaObject, start: int, end: int) -> JavaObject:
         """Return the partitions [start, end) of an RDD. A Scala set is the function that tells what is in it."""

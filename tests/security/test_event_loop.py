@@ -143,7 +143,7 @@ _SECONDS_MAX_OF = {
     "EXPLAIN of a long list": 0.1,
     "many parameters": 0.05,
     "many clauses of ALTER TABLE": 0.05,
-    "a wide value of Spark's": 0.15,
+    "a wide value of Spark's": 0.1,
 }
 
 

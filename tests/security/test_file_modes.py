@@ -6,11 +6,13 @@ import os
 import pwd
 import stat
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,6 +20,7 @@ from tests.servers import GatewayProcess, open_directory, run_sluice
 
 _ROWS = 20_000
 _FEW = 1_000
+_WRITTEN_SECONDS_MAX = 30.0
 # Spark holds a join to be as large as the product of its sides, unless it is by equality; so it writes this itself.
 _WRITTEN_BY_SPARK = f"""
     INSERT INTO far SELECT a.id, a.name FROM near a JOIN near b ON a.id BETWEEN b.id AND b.id WHERE b.id <= {_FEW}
@@ -99,12 +102,25 @@ def _check_lake(lake: Path) -> None:
         assert stat.S_IMODE(status.st_mode) == expected, path
 
 
+def _writer(path: Path) -> str | None:
+    """The library that wrote it; None if the gateway, which works in the background too, has given it up meanwhile."""
+    deadline = time.monotonic() + _WRITTEN_SECONDS_MAX
+    while path.exists():
+        try:
+            return str(pq.read_metadata(path).created_by).split()[0]
+        except pa.ArrowInvalid:  # it is being written
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+    return None
+
+
 def test_files_of_the_lake(worked: tuple[GatewayProcess, Path]) -> None:
     """Written by pyarrow and by Spark: rows, deleted positions, sidecars of indexes."""
     process, _ = worked
     lake = process.data_dir / "lake"
     files = [path for path in lake.rglob("*.parquet") if not path.name.startswith(".")]
-    writers = {pq.read_metadata(path).created_by.split()[0] for path in files}
+    writers = set(map(_writer, files)) - {None}
     assert writers == {"parquet-cpp-arrow", "parquet-mr"}
     assert any(path.name.endswith("-delete.parquet") for path in files)
     assert any(path.parent.name.startswith("index-") for path in files)
