@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
+from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from cachetools import LRUCache
 
 from storage.parquet.file_identity import Expected
 from storage.parquet.files import LakeFiles
@@ -33,6 +35,10 @@ _FIXED_BYTES: Final = 16
 _BYTES: Final = "BYTE_ARRAY"
 # Rows that are read to see a dictionary.
 _PROBED_ROWS: Final = 1_024
+# The widest values of so many row groups are kept: a file never changes, and to look takes as long as to read few rows.
+_WIDEST_MAX: Final = 20_000
+_widest_values: Final = LRUCache[tuple[str, Expected, int, tuple[str, ...]], dict[str, int]](_WIDEST_MAX)
+_LOCK: Final = Lock()
 
 
 class BoundedFile:
@@ -90,7 +96,12 @@ class BoundedFile:
     def _reader(self, dictionaries: tuple[str, ...]) -> pq.ParquetFile:
         found = self._readers.get(dictionaries)
         if found is None:
-            opening = self._files.parquet(self._of, dictionaries=dictionaries, buffer_bytes=self._buffer_bytes)
+            opening = self._files.parquet(
+                self._of,
+                dictionaries=dictionaries,
+                buffer_bytes=self._buffer_bytes,
+                metadata=next((reader.metadata for reader in self._readers.values()), None),
+            )
             found = self._readers[dictionaries] = self._opened.enter_context(opening)
         return found
 
@@ -107,13 +118,23 @@ class BoundedFile:
         return wide, _FIXED_BYTES * (1 + len(chunks)) + average + narrow
 
     def _widest(self, group: int, chunks: Sequence[Any]) -> dict[str, int]:
-        """Return the bytes of the widest value in each column's dictionary: the first rows bring it along, all of
-        it."""
+        """Return the bytes of the widest value in each column's dictionary."""
         names = tuple(
             chunk.path_in_schema for chunk in chunks if chunk.physical_type == _BYTES and chunk.has_dictionary_page
         )
         if not names:
             return {}
+        key = self._files.data_path, self._of, group, names
+        with _LOCK:
+            found = _widest_values.get(key)
+        if found is None:
+            found = self._probed(group, names)
+            with _LOCK:
+                _widest_values[key] = found
+        return found
+
+    def _probed(self, group: int, names: tuple[str, ...]) -> dict[str, int]:
+        """`_widest`, from the file: the first rows bring along all of a dictionary."""
         batch = next(self._reader(names).iter_batches(_PROBED_ROWS, row_groups=[group], columns=list(names)), None)
         if batch is None:
             return {}

@@ -37,14 +37,15 @@ def read_rows(  # noqa: PLR0917
     table: Table,
     file: DataFile,
     columns: Sequence[Column],
-    row_groups: Sequence[int] | None = None,
+    positions: npt.NDArray[np.int64] | None = None,
     rows_max: int | None = None,
     *,
     streamed: bool = False,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield columns of a data file in lake form, in batches of bounded memory, each with the position of its first row.
 
-    `streamed`: the reader may pause for long, so that little of the file is kept in memory.
+    Row groups without any of the `positions` (ascending) are not read. `streamed`: the reader may pause for long, so
+    that little of the file is kept in memory.
     """
     kept = small_files.read(files, table.path, file) if is_small(file) else None
     if kept is not None:
@@ -54,10 +55,9 @@ def read_rows(  # noqa: PLR0917
         parquet = opened.parquet
         names = names_by_id(parquet)
         present = [names[column.column_id] for column in columns if column.column_id in names]
-        groups = range(parquet.num_row_groups) if row_groups is None else row_groups
         counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
         starts = np.cumsum([0, *counts])
-        for group in groups:
+        for group in range(len(counts)) if positions is None else _groups_of(positions, starts):
             first = int(starts[group])
             for batch in opened.batches(group, present, rows_max or _BATCH_ROWS, use_threads=streamed):
                 yield first, in_lake_form(batch, columns, names)
@@ -129,18 +129,19 @@ def read_positions(
 def _rows_at(
     files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], positions: npt.NDArray[np.int64]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows at `positions`. Row groups without any of them are not read."""
-    groups = None
-    if not is_small(file):
-        with files.parquet(expected(table.path, file)) as parquet:
-            ends = np.cumsum([parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)])
-        groups = np.unique(np.searchsorted(ends, positions, side="right")).tolist()
-    for first, batch in read_rows(files, table, file, columns, groups, _LOCATED_ROWS):
+    """Yield the rows at `positions`."""
+    for first, batch in read_rows(files, table, file, columns, positions, _LOCATED_ROWS):
         low, high = np.searchsorted(positions, [first, first + batch.num_rows])
         if low < high:
             yield batch.take(pa.array(positions[low:high] - first))
         if high == len(positions):
             return
+
+
+def _groups_of(positions: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> list[int]:
+    """Return the row groups that have these positions; `starts` are those of the groups, then the number of rows."""
+    found: list[int] = np.unique(np.searchsorted(starts[1:], positions, side="right")).tolist()
+    return found
 
 
 def _kept_rows(kept: FileRows, columns: Sequence[Column]) -> pa.RecordBatch:

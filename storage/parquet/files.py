@@ -156,9 +156,14 @@ class LakeFiles:
 
     @contextmanager
     def parquet(
-        self, of: Expected, *, dictionaries: Sequence[str] = (), buffer_bytes: int = 0
+        self,
+        of: Expected,
+        *,
+        dictionaries: Sequence[str] = (),
+        buffer_bytes: int = 0,
+        metadata: pq.FileMetaData | None = None,
     ) -> Iterator[pq.ParquetFile]:
-        """Open a Parquet file, to be read in portions.
+        """Open a Parquet file, to be read in portions; its `metadata` is read unless it is given.
 
         Columns of `dictionaries` come as dictionaries. With `buffer_bytes`, so much of each column is in memory while
         it is read, in place of all that a row group has of it.
@@ -169,7 +174,11 @@ class LakeFiles:
             try:
                 _compare_size(of, source.size())
                 found = pq.ParquetFile(
-                    source, read_dictionary=list(dictionaries), buffer_size=buffer_bytes, pre_buffer=not buffer_bytes
+                    source,
+                    metadata=metadata,
+                    read_dictionary=list(dictionaries),
+                    buffer_size=buffer_bytes,
+                    pre_buffer=not buffer_bytes,
                 )
                 _compare_footer(of, found.metadata)
                 yield found
