@@ -201,6 +201,11 @@ DECLARE
     given jsonb;
 BEGIN
     PERFORM pg_sluice.authorize('suspend_unvalidated');
+    -- Most have nothing of the kind.
+    IF NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = shadow AND contype IN ('c', 'n') AND NOT convalidated)
+        AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = shadow AND indisready AND NOT indisvalid) THEN
+        RETURN NULL;
+    END IF;
     SELECT jsonb_build_object(
         'relid', shadow::bigint,
         'checks', coalesce((SELECT jsonb_agg(oid::bigint) FROM pg_constraint

@@ -47,7 +47,7 @@ from gateway.wire.messages.backend import (
     decode_backend,
     row_values,
 )
-from gateway.wire.messages.copy import CopyData
+from gateway.wire.messages.copy import CopyData, CopyInResponse
 from gateway.wire.messages.layout import Message
 from gateway.wire.scram import MECHANISM, ClientKeys, ScramClient
 
@@ -68,7 +68,7 @@ _RELAYED_ROWS: Final = (DataRow, CopyData)
 _SYNC: Final = frontend.Sync().encode()
 _FLUSH: Final = frontend.Flush().encode()
 # Answers to the gateway's own messages that say nothing, and those that change nothing of the session.
-_SILENT: Final = frozenset({answers.ParseComplete.type, answers.BindComplete.type})
+_SILENT: Final = frozenset({answers.ParseComplete.type, answers.BindComplete.type, CopyInResponse.type})
 _PLAIN: Final = _SILENT | {answers.CloseComplete.type, answers.CommandComplete.type, DataRow.type}
 
 Item = Frame | memoryview

@@ -12,6 +12,7 @@ from gateway.backend.own_statement import Statement
 from gateway.client.message_thread import aside
 from gateway.wire.framing import HEADER, HEADER_BYTES, LARGE_BYTES
 from gateway.wire.messages import frontend
+from gateway.wire.messages.copy import CopyDone
 from gateway.wire.messages.layout import Message
 
 # CloseCompletes after each statement of the gateway; the last one ends its answers.
@@ -32,13 +33,18 @@ _COMMENTED: Final = (
     MARK, "SELECT pg_catalog.", "SELECT pg_sluice.", "SAVEPOINT ", "ROLLBACK", "RELEASE ", "BEGIN", "COMMIT", "SET ",
     "SHOW ", "TRUNCATE ", "DROP TABLE pg_temp.", "\nSELECT pg_catalog.",
 )  # fmt: skip
+_COPY_DONE: Final = CopyDone().encode()
 _QUALIFIED: Final = "OPERATOR(pg_catalog."
 _LOOKED_AT: Final = 1000
 
 
 def is_large(statement: Statement) -> bool:
     """Whether encoding takes long."""
-    size = len(statement.sql) + sum(len(value) for value in statement.parameters if value is not None)
+    size = (
+        len(statement.sql)
+        + len(statement.copied)
+        + sum(len(value) for value in statement.parameters if value is not None)
+    )
     return size >= LARGE_BYTES
 
 
@@ -81,6 +87,8 @@ def _parts(statement: Statement, name: str, comment: bytes) -> tuple[bytes, byte
     values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
     types, formats = tuple(statement.parameter_types), tuple(statement.parameter_formats)
     _, execute, after = _around(name)
+    if statement.copied:  # PostgreSQL skips them after an error, as it does all messages up to Sync
+        execute += statement.copied + _COPY_DONE
     if statement.prepared is not None:
         bind = frontend.Bind(name, statement.prepared, formats, values, (statement.result_format,)).encode()
         return b"", bind + execute, after

@@ -15,7 +15,7 @@ class Statement:
     (gateway/transaction/transactional_ddl.py).
 
     A statement `of_client` keeps the context of its errors. With `prepared`, that prepared statement of the client is
-    executed, in place of the text.
+    executed, in place of the text. A COPY … FROM STDIN has few rows with it: the CopyData messages `copied`.
     """
 
     sql: str
@@ -28,3 +28,4 @@ class Statement:
     lasting: bool = False
     of_client: bool = False
     prepared: str | None = None
+    copied: bytes = b""

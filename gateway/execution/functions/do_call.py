@@ -26,8 +26,8 @@ from gateway.execution.functions.function_changes import MissedError, is_undecid
 from gateway.execution.functions.opened_cursors import CURSORS, opened
 from gateway.execution.functions.remembered_use import forgetting, note_used, used_before
 from gateway.execution.functions.shadow_touches import TOUCHES, touches
-from gateway.execution.functions.shadow_use import DoesMoreError, ShadowUse, end_watch, use_until_now
-from gateway.execution.functions.sought_keys import Asked
+from gateway.execution.functions.shadow_use import DoesMoreError, ShadowUse, end_watch, is_of_guard, use_until_now
+from gateway.execution.functions.sought_keys import Asked, SoughtKeys
 from gateway.execution.functions.statement_words import StatementWords
 from gateway.execution.functions.taken_rows import too_large
 from gateway.execution.functions.trigger_lookup import changed_relations, fired_triggers
@@ -37,6 +37,7 @@ from gateway.execution.reading.function_tables import (
     Words,
     likely_tables,
     may_tell_at_once,
+    naming,
     tables_named,
     tables_related,
     trigger_texts,
@@ -44,6 +45,7 @@ from gateway.execution.reading.function_tables import (
 from gateway.execution.reading.postgres_query import is_small
 from gateway.execution.shadow.function_guard import (
     REFUSE_REWRITING,
+    SCANS,
     UNWATCHED,
     relay_rows,
     scans,
@@ -76,9 +78,6 @@ _PREPARED: Final = (
     "SELECT statement FROM pg_catalog.pg_prepared_statements"
     " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text AND from_sql"
 )
-_IS_PAST: Final = Statement(
-    "SELECT coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) ''"
-)
 # A table that a statement names is copied before it first runs if it has no more rows.
 _COPIED_ROWS_MAX: Final = 20_000
 # The same for a table that foreign keys may bring in.
@@ -99,6 +98,7 @@ class GuardedPortal(StatementPortal):
     _strict = False  # from then on nothing is left out
     _missed: SluiceError | None = None  # the error while something was left out
     _guessed = False  # it may turn out to do more than use rows
+    _named: Result | None = None  # the answer to `naming`, if that was asked
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
@@ -113,11 +113,12 @@ class GuardedPortal(StatementPortal):
 
     async def _begin(self) -> None:
         """Begin, and find the words of the texts."""
-        transaction = self.session.transaction
-        begins = not transaction.open
-        [code] = await transaction.begin(CODE)
+        session, transaction = self.session, self.session.transaction
+        begins, expected = not transaction.open, self._texts.expected
+        code, *named = await transaction.begin(CODE, *([await naming(session, expected)] if expected else []))
         transaction.fresh = transaction.fresh or begins
-        await self._texts.find(code, self._sources, keeps=not self._is_of(_EXECUTE))
+        if await self._texts.find(code, self._sources, keeps=not self._is_of(_EXECUTE)):
+            [self._named] = named
 
     async def execute_guarded(self) -> None:
         """Execute it, now that the words of its texts are known."""
@@ -186,17 +187,21 @@ class GuardedPortal(StatementPortal):
             return None
         await fired_triggers(session, self.analysis)  # after a change of schemas, what was used before is forgotten
         used = used_before(session, self.analysis.sql)
-        wanted = await tables_named(session, self.words) | used
+        wanted = await tables_named(session, self.words, self._named) | used
         if not wanted:
             return None
-        newest = NewestVersions.of(session, wanted)
-        use = await self._use(_IS_PAST, TIMEOUT, SETTINGS, *([newest.statement] if newest else []))
-        past, timeout, settings, *answers = use.then
-        if use.cursors.rows or past.rows[0][0] == b"t":
+        newest, sought = NewestVersions.of(session, wanted), SoughtKeys(session, self._asked)
+        owners = await sought.asking(wanted)
+        also = [*([owners[1]] if owners else []), *([newest.statement] if newest else [])]
+        use = await self._use(TIMEOUT, SETTINGS, *also)
+        timeout, settings, *answers = use.then
+        if use.cursors.rows or settings.rows[0][-1] == b"t":
             return None
+        if owners is not None:
+            sought.learn_owners(owners[0], answers[0])
         if newest is not None:
-            newest.take(answers[0])
-        shadows = FilledShadows(session, self._asked, use.newest, use.before)
+            newest.take(answers[-1])
+        shadows = FilledShadows(session, sought, use.newest, use.before)
         session.cursors.filled.clear()
         shadows.words, asked_for = set(self.words.found), set(wanted)
         await self.hear(shadows, wanted)
@@ -217,7 +222,7 @@ class GuardedPortal(StatementPortal):
     async def unfilled(self) -> tuple[FilledShadows, Result]:
         """Shadows that are not filled yet, before the statement first runs; and the backend's cursors."""
         use = await self._use()
-        return FilledShadows(self.session, self._asked, use.newest, use.before), use.cursors
+        return FilledShadows(self.session, SoughtKeys(self.session, self._asked), use.newest, use.before), use.cursors
 
     async def _use(self, *then: Statement) -> ShadowUse:
         self.session.cursors.check_unread()
@@ -228,7 +233,7 @@ class GuardedPortal(StatementPortal):
     async def _carry_out(self, answers: ResponseSpool) -> tuple[str, FilledShadows | None, set[int]]:
         """Execute over empty shadows. If it used any, undo it, and return which to fill, and how."""
         session, backend = self.session, self.session.backend
-        use = await self._use(GUARDED.begin)
+        use = await self._use(SCANS, written(()), GUARDED.begin)
         number, cursors, before = use.newest, use.cursors, use.before
         questions = scans(number), written(())
         if not cursors.rows:
@@ -252,8 +257,8 @@ class GuardedPortal(StatementPortal):
         else:
             *after, now_open = await backend.run(*questions, CURSORS)
             left_open = opened(cursors, now_open)
-        again = not at_once and not cursors.rows and _is_of_guard(error)
-        if [each.rows for each in after] == [use.scanned.rows, use.wrote.rows] and not left_open and not again:
+        again = not at_once and not cursors.rows and is_of_guard(error)
+        if [each.rows for each in after] == [each.rows for each in use.then[:2]] and not left_open and not again:
             if error is not None:
                 await self._give(answers)
                 raise error
@@ -270,7 +275,7 @@ class GuardedPortal(StatementPortal):
             return tag, None, set()
         self.check_repeatable(cursors, settled=False)
         await backend.run(GUARDED.again, GUARDED.release)
-        shadows = FilledShadows(session, self._asked, number, before)
+        shadows = FilledShadows(session, SoughtKeys(session, self._asked), number, before)
         shadows.begin_with(used)
         return tag, shadows, touched
 
@@ -420,7 +425,9 @@ class GuardedPortal(StatementPortal):
     async def _settled(self, shadows: FilledShadows, answers: ResponseSpool, tag: str, *, may_fail: bool) -> bool:
         """The statement has seen all that it used: take its changes. False if it must be executed again."""
         session, transaction = self.session, self.session.transaction
-        taken = await shadows.take()
+        ends = transaction.implicit and session.ends_with_statement
+        leaves_nothing = ends and shadows.is_alone and self._texts.leaves_nothing
+        taken = await shadows.take(leaves_nothing=leaves_nothing)
         if shadows.must_repeat:
             self._texts.forget()
             return False
@@ -431,7 +438,6 @@ class GuardedPortal(StatementPortal):
         if shadows.is_doubtful:
             self._strict = True
             return False
-        ends = transaction.implicit and session.ends_with_statement
         truncated = [each.version.table.oid for each in taken if each.truncated]
         wanted = [] if ends and shadows.is_alone else await end_watch(session, truncated, guessed=self._guessed)
         changed = [each.version.table.oid for each in taken if each.is_changed]
@@ -440,7 +446,7 @@ class GuardedPortal(StatementPortal):
             await shadows.keep(ends=ends and not wanted)
             await meet(session, wanted)
             await self._give(answers)
-            if ends and shadows.is_alone and self._texts.leaves_nothing:
+            if leaves_nothing:
                 await transaction.roll_back()  # COMMIT would wait for the disk
             elif ends:
                 await commit_with(session, tag)
@@ -486,11 +492,3 @@ class GuardedPortal(StatementPortal):
         await self.session.backend.run(REFUSE_REWRITING)
         if wanted := await obligations(self.session):
             await meet(self.session, wanted)
-
-
-def _is_of_guard(error: SluiceError | None) -> bool:
-    """Whether the guard of a shadow may be what forbade a TRUNCATE: it waits until the end of the transaction for rows
-    that are in the shadow of a table that the statement itself has made.
-    """
-    pending = "it has pending trigger events"
-    return error is not None and error.sqlstate == SqlState.OBJECT_IN_USE and error.message.endswith(pending)

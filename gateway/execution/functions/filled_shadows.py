@@ -9,40 +9,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
-from catalog.model import Table, TableVersion
+from catalog.model import TableVersion
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
 from gateway.backend.messages_aside import PLANS_MAX
-from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
+from gateway.backend.own_message import LOCKED
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
-from gateway.execution.changes.shadow_execution import made, rows_aside, rows_of
+from gateway.execution.changes.shadow_execution import rows_aside, rows_of
 from gateway.execution.functions import effects_beside
 from gateway.execution.functions.filling_settings import SETTINGS, set_while_filled
-from gateway.execution.functions.lake_copies import copy_to_shadow
+from gateway.execution.functions.lake_copies import Copies, empty_shadows
 from gateway.execution.functions.opened_cursors import CURSORS
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, check_copied, touches
-from gateway.execution.functions.sought_keys import Asked, SoughtKeys
-from gateway.execution.functions.taken_rows import Taken, existing_of, missing_key, too_large
+from gateway.execution.functions.sought_keys import SoughtKeys
+from gateway.execution.functions.taken_rows import Taken, conditions, existing_of, mark_of, missing_key, too_large
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
 from gateway.execution.reading.function_tables import name_arrays
-from gateway.execution.reading.handed_rows import rows_by_keys
+from gateway.execution.reading.handed_rows import rows_by_keys_aside
 from gateway.execution.reading.postgres_query import LOAD_LIMIT, NOT_IDLE, is_small
 from gateway.execution.shadow.loaded_rows import Loaded
-from gateway.execution.shadow.shadow import (
-    MAY_COPY,
-    resume,
-    shadow_rows,
-    suspending,
-)
-from gateway.execution.shadow.trigger_bypass import copying_role, role_again
+from gateway.execution.shadow.shadow import shadow_rows
+from gateway.execution.shadow.trigger_bypass import role_again
 from gateway.session.cancel_listener import check
 from gateway.session.newest_versions import NewestVersions
 from gateway.session.visibility import rules, versions
@@ -52,20 +46,18 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from planner.plans.row_filter import WantedKeys
 
-_MAY_COPY: Final = (
-    f"SELECT {MAY_COPY.format('o')} FROM pg_catalog.unnest($1::pg_catalog.oid[]) WITH ORDINALITY AS u (o, n) ORDER BY n"
-)
-_NO_MARK: Final = "-1"
+_LOCKING: Final = frozenset({"update", "share"})  # of FOR UPDATE, FOR KEY SHARE and so on
 _DROPPING: Final = frozenset({"drop", "execute"})
 
 
 class FilledShadows:
-    """The filled shadows of a statement `sql`. `versions` are the filled tables, `before` the use until it began."""
+    """The filled shadows of a statement, whose keys are `sought`. `versions` are the filled tables, `before` the use
+    until it began."""
 
     def __init__(
-        self, session: SessionContext, asked: Asked, newest: bytes | None, before: Mapping[int, Touch]
+        self, session: SessionContext, sought: SoughtKeys, newest: bytes | None, before: Mapping[int, Touch]
     ) -> None:
-        self._session, self._sql = session, asked.sql
+        self._session = session
         self.words: set[str] = set()  # names in it, and in functions that it names
         self.quiet = frozenset[str]()  # words of texts that have no effects but on rows
         self.rows_only = frozenset[str]()  # the same, if nothing else need be counted
@@ -81,18 +73,18 @@ class FilledShadows:
         self._marks: dict[int, str] = {}
         self._counts: Mapping[int, Touch] = {}
         self._settings: list[bytes | None] = []
-        self._role: bytes | None = None
         self.unread = frozenset[int]()  # of `versions`, those that are not copied
         self.unchecked = False
         self.exclusive: set[int] = set()  # tables that the statement truncates
         # Tables that the statement searches by keys, with the keys; and the copied rows.
         self.by_keys: dict[int, WantedKeys] = {}
         self._found: dict[int, Loaded] = {}
-        self.sought = SoughtKeys(session, asked)
+        self.sought = sought
         self._fresh: dict[int, int] = {}  # how many rows the statement has made
         self._touched: Mapping[int, Touch] = {}
         self.cursors = Result()  # the backend's, after the statement
         self._beside = Result()
+        self._ahead: list[Result] = []  # what `take` asks of a statement that only reads
         self._begun = False
         self.emptied = frozenset[int]()  # tables that the statement has truncated before it used them
         self._late: set[int] = set()  # tables that it has truncated before the lake's lock on them was taken
@@ -110,6 +102,7 @@ class FilledShadows:
         await session.transaction.read_only.lift()
         if self.exclusive:  # before rows are looked at, and before PostgreSQL locks the shadow
             await backend.run(lock_tables(sorted(self.exclusive), ACCESS_EXCLUSIVE))
+        is_first = self.told is not None
         settings, newest = await self._ask(oids)
         *self._settings, level, cache_mode, limit, mark, is_past = settings.rows[0]
         self.mark, self.must_repeat = SchemaMark.of(mark), False
@@ -136,37 +129,36 @@ class FilledShadows:
         begin = [FILLED.begin, NOT_IDLE, lock_tables(sorted(self.versions), ACCESS_SHARE), *held]
         self._begun = True
         filled = [version for oid, version in self.versions.items() if self._is_copied(oid)]
-        before = await self._fill(begin, tables, filled) if filled else None
-        marks = [
-            Statement(of_shadow(each.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(each.oid)}"))
-            for each in tables
-        ]
+        touched = Statement(TOUCHES, (self._newest,))
+        copies = Copies(tables, filled, self._found)
+        copying = await copies.begin(session, begin, None if is_first else touched) if filled else None
+        marks = [mark_of(each.oid) for each in tables]
         preceding = [catalog_calls.precede_late()] if any(table.defers for table in tables) else []
-        begun = [] if filled else begin
+        begun = begin if copying is None else copying.few
         answers = await backend.run(
             *begun,
             *marks,
-            *([role_again(self._role)] if filled else []),
+            *([] if copying is None else [role_again(copying.role)]),
             *preceding,
-            Statement(TOUCHES, (self._newest,)),
+            touched,
             catalog_calls.set_filled(filled=True, unchecked=unchecked),
             set_while_filled(self._settings[0], "0", "on" if unchecked else ""),
             self._counting,
             *(printing := self.sought.begin(level, cache_mode)),
             STATEMENT.begin,
         )
-        if not filled:
+        if copying is None:
             session.transaction.enlistment.confirm_all(tables, answers[len(begin) - len(tables) :])
         answers = answers[len(begun) :]
         found = answers[: len(marks)]
         counts, _, _, self._beside, *_ = answers[-5 - len(printing) :]
         self._marks = {
-            table.oid: (each.rows[0][0] or _NO_MARK.encode()).decode()
-            for table, each in zip(tables, found, strict=True)
+            table.oid: value.decode() for table, each in zip(tables, found, strict=True) if (value := each.rows[0][0])
         }
         self._counts = touches(counts)
-        if before is not None:
-            check_copied(touches(before), self._counts, self.versions)
+        if copying is not None:
+            before = self.before if copying.before is None else touches(copying.before)
+            check_copied(before, self._counts, self.versions)
         if session.transaction.read_only.stands:
             await backend.run(READ_ONLY)
         check(session)
@@ -175,22 +167,6 @@ class FilledShadows:
         """Whether rows of the table are copied."""
         found, version = self._found.get(oid), self.versions[oid]
         return oid not in self.unread and bool(version.row_count if found is None else found.rows.num_rows)
-
-    async def _fill(
-        self, begin: Sequence[Statement], tables: Sequence[Table], filled: Sequence[TableVersion]
-    ) -> Result:
-        """Begin, and copy rows of `filled`, with triggers bypassed; what the transaction had done to shadows before."""
-        session, oids = self._session, number_array(version.table.oid for version in filled)
-        suspended = [suspending(version.table) for version in filled]
-        asked = Statement(TOUCHES, (self._newest,)), copying_role(tables), *suspended, Statement(_MAY_COPY, (oids,))
-        answers = await session.backend.run(*begin, *asked)
-        session.transaction.enlistment.confirm_all(tables, answers[len(begin) - len(tables) :])
-        before, role, *suspensions, may = answers[len(begin) :]
-        self._role = role.rows[0][0]
-        for version, (allowed,) in zip(filled, may.rows, strict=True):
-            await copy_to_shadow(session, version, self._found.get(version.table.oid), may_copy=allowed == b"t")
-        await resume(session, suspensions)
-        return before
 
     async def _ask(self, oids: Collection[int]) -> tuple[Result, NewestVersions | None]:
         """The answer to SETTINGS, with the newest versions of the tables if that can be told now."""
@@ -217,7 +193,7 @@ class FilledShadows:
     async def _find(self) -> dict[int, Loaded]:
         found = {}
         for oid, wanted in list(self.by_keys.items()):
-            rows = await asyncio.to_thread(rows_by_keys, self._session.gateway.data_path, self.versions[oid], wanted)
+            rows = await rows_by_keys_aside(self._session.gateway.data_path, self.versions[oid], wanted)
             if rows is not None:
                 found[oid] = rows
             elif oid in self.sought.tables:
@@ -233,9 +209,13 @@ class FilledShadows:
     async def look(self, *, failed: bool) -> set[int]:
         """After the statement, or when it has `failed`: the unfilled tables that it has used."""
         end = STATEMENT.again if failed else STATEMENT.release
-        printing = await self.sought.end(self._sql, self.words, self.versions)
+        printing = await self.sought.end(self.words, self.versions)
+        reads = not (failed or self.may_change or self.fires_late) and self.is_alone and self.quiet >= self.words
+        locked = [] if _LOCKING.isdisjoint(self.words) else self._kept
+        ahead = [self._counting, *self._locks(locked)] if reads else []
         asked = end, *printing, Statement(TOUCHES, (self._newest,)), CURSORS
-        _, *ended, counts, self.cursors = await self._session.backend.run(*asked)
+        _, *answers = await self._session.backend.run(*asked, *ahead)
+        ended, (counts, self.cursors, *self._ahead) = answers[: len(printing)], answers[len(printing) :]
         await self.sought.read(ended, self.versions)
         now = touches(counts)
         self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
@@ -387,14 +367,26 @@ class FilledShadows:
         while self.lost:
             await hold_present(self._session, self.lost.pop())
 
-    async def take(self) -> list[Taken]:
-        """The changes of the rows; afterwards the shadows are empty, and settings are restored."""
+    @property
+    def _kept(self) -> list[int]:
+        """The tables of which rows are copied."""
+        return [oid for oid, version in self.versions.items() if version.row_count and oid not in self.unread]
+
+    def _locks(self, oids: Iterable[int]) -> list[Statement]:
+        """The questions for rows that the statement has locked."""
+        return [shadow_rows(self.versions[oid].table, LOCKED) for oid in oids]
+
+    async def take(self, *, leaves_nothing: bool = False) -> list[Taken]:
+        """The changes of the rows; afterwards the shadows are empty, and settings are restored. If the statement has
+        only read and `leaves_nothing`, the caller undoes its transaction instead."""
         session, backend = self._session, self._session.backend
         await self._forget_dropped()
         made_now = [oid for oid, each in self._touched.items() if oid not in self.versions and each.made]
         asked = [] if session.transaction.fresh else [*self.versions, *made_now]  # in a fresh one no schema is changed
         known = await versions(session, asked) if asked else self.versions
         changed = [oid for oid in self._touched if oid in known and self._is_changed(oid)]
+        if self._ahead and not changed:
+            return await self._locked_only(leaves_nothing=leaves_nothing)
         truncated = {oid for oid in changed if self._touched[oid].truncated}
         appended = {oid for oid in changed if self._since(oid)[1] == 0} | truncated
         for oid in changed:
@@ -404,11 +396,12 @@ class FilledShadows:
             if oid not in appended and oid not in self._found and not is_small([version]):
                 raise too_large()
         reads = [
-            shadow_rows(known[oid].table, each) for oid in changed for each in self._conditions(oid, oid in appended)
+            shadow_rows(known[oid].table, each)
+            for oid in changed
+            for each in conditions(self._marks.get(oid), oid in appended)
         ]
-        beside = self.unread.union(changed)
-        filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in beside]
-        locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
+        filled = [oid for oid in self._kept if oid not in changed]
+        locks = self._locks(filled)
         deferring = {oid for oid in changed if known[oid].table.defers}
         self.defers = bool(deferring)
         session.transaction.late.tables |= deferring
@@ -417,7 +410,7 @@ class FilledShadows:
         undone = [FILLED.again] if self.is_alone and not lasts else []
         texts = []
         if not self.quiet >= self.words:
-            texts.append(effects_beside.uncounted(self._sql, await name_arrays(session, self.words)))
+            texts.append(effects_beside.uncounted(self.sought.sql, await name_arrays(session, self.words)))
         counted, *results = await backend.run(self._counting, *texts, *reads, *locks, *undone)
         acted = counted.rows != self._beside.rows
         if acted and self.is_alone:
@@ -428,12 +421,7 @@ class FilledShadows:
         if not self.lasts and not undone:
             await backend.run(FILLED.again)
         elif self.lasts:
-            idle, workers = self._settings
-            unfilled = catalog_calls.set_filled(filled=False), set_while_filled(idle, workers, "")
-            past = copying_role(known[oid].table for oid in known)
-            emptying = (catalog_calls.empty_shadow(oid, backend.process_id) for oid in [*filled, *changed])
-            _, _, role, *_ = await backend.run(*unfilled, past, *chain.from_iterable(emptying))
-            await backend.run(role_again(role.rows[0][0]))
+            await empty_shadows(session, [*filled, *changed], known.values(), self._settings)
         taken, parts = [], iter(results)
         self._fresh.clear()
         for oid in changed:
@@ -449,12 +437,25 @@ class FilledShadows:
                 await asyncio.to_thread(self.sought.note, seen.table, self.by_keys[oid], changes, generated)
             replaces, emptied = oid not in appended, oid in truncated
             taken.append(Taken(seen, fresh, kept, locked, replaces=replaces, truncated=emptied, loaded=loaded))
-        for oid in filled:
-            table, loaded = self.versions[oid].table, self._found.get(oid)
-            nothing = rows_of(table, [])
-            locked = await rows_aside(table, next(parts).bodies)
-            taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False, loaded=loaded))
-        return taken
+        return [*taken, *[await self._locked(oid, next(parts)) for oid in filled]]
+
+    async def _locked_only(self, *, leaves_nothing: bool) -> list[Taken]:
+        """`take`, if the statement has only read and what it asks was answered."""
+        counted, *locked = self._ahead
+        if counted.rows != self._beside.rows:
+            self.rows_only, self.must_repeat = frozenset(), True
+            return []
+        self.acts = self.lasts = self.defers = False
+        if not leaves_nothing or any(each.bodies for each in locked):
+            await self._session.backend.run(FILLED.again)
+        return [await self._locked(oid, answer) for oid, answer in zip(self._kept, locked, strict=False)]
+
+    async def _locked(self, oid: int, answer: Result) -> Taken:
+        """The rows of an unchanged table that the statement has locked."""
+        version = self.versions[oid]
+        nothing = rows_of(version.table, [])
+        locked = await rows_aside(version.table, answer.bodies)
+        return Taken(version, nothing, nothing, locked, is_changed=False, loaded=self._found.get(oid))
 
     @property
     def is_alone(self) -> bool:
@@ -484,12 +485,6 @@ class FilledShadows:
         """How many rows the statement has added to a shadow, and how many it has changed or deleted."""
         before, now = self._counts.get(oid, Touch()), self._touched[oid]
         return now.added - before.added, now.replaced - before.replaced
-
-    def _conditions(self, oid: int, appended: bool) -> Iterable[str]:
-        """Conditions for the rows that the statement made, that it left, and of these that it locked."""
-        mark = self._marks.get(oid, _NO_MARK)
-        there = f"xmin::pg_catalog.text OPERATOR(pg_catalog.=) '{mark}'"
-        return made(mark), "false" if appended else there, f"{there} AND {LOCKED}"
 
     async def keep(self, *, ends: bool = False) -> None:
         """All is taken and staged: keep the rest. `ends`: the transaction's end comes at once."""

@@ -1,48 +1,128 @@
-"""Copies rows of a lake table into its shadow, for functions to read and change."""
+"""Copies rows of lake tables into their shadows, for functions to read and change."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from catalog.errors import unsupported
-from gateway.execution.shadow.shadow import copy_rows, put_rows, qualified, runs_checks
+from gateway.backend import catalog_calls
+from gateway.backend.arrays import number_array
+from gateway.backend.own_statement import Statement
+from gateway.execution.functions.filling_settings import set_while_filled
+from gateway.execution.shadow.shadow import (
+    MAY_COPY,
+    copy_rows,
+    copying_few,
+    put_rows,
+    qualified,
+    resume,
+    runs_checks,
+    suspending,
+)
+from gateway.execution.shadow.trigger_bypass import copying_role, role_again
 from gateway.session.cancel_listener import check
 from gateway.session.visibility import rules
 from storage.parquet.table_rows import live_rows_aside
 
 if TYPE_CHECKING:
-    from catalog.model import TableVersion
+    from catalog.model import Table, TableVersion
+    from gateway.backend.connection import Result
     from gateway.execution.shadow.loaded_rows import Loaded
     from gateway.session.session_context import SessionContext
 
+_MAY_COPY: Final = (
+    f"SELECT {MAY_COPY.format('o')} FROM pg_catalog.unnest($1::pg_catalog.oid[]) WITH ORDINALITY AS u (o, n) ORDER BY n"
+)
 
-async def copy_to_shadow(
-    session: SessionContext, version: TableVersion, found: Loaded | None, *, may_copy: bool
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """Rows are being copied, with triggers bypassed. `before`: what the transaction had done to shadows until then,
+    unless that is known, and `role`, its replication role, which is to be set again. `few`: what copies the last rows,
+    to be executed next.
+    """
+
+    before: Result | None
+    role: bytes | None
+    few: Sequence[Statement]
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What is to be copied: of the `tables` that are used, the rows of the `filled` ones; of some, those `found`."""
+
+    tables: Sequence[Table]
+    filled: Sequence[TableVersion]
+    found: Mapping[int, Loaded]
+
+    async def begin(
+        self, session: SessionContext, begin: Sequence[Statement], touched: Statement | None = None
+    ) -> Copying:
+        """Execute `begin`, which ends with a `hold_schema` of each table, and copy the rows. `touched` asks what the
+        transaction has done to shadows."""
+        tables, filled = self.tables, self.filled
+        oids = number_array(version.table.oid for version in filled)
+        suspended = [suspending(version.table) for version in filled]
+        told = [] if touched is None else [touched]
+        asked = *told, copying_role(tables), *suspended, Statement(_MAY_COPY, (oids,))
+        answers = await session.backend.run(*begin, *asked)
+        session.transaction.enlistment.confirm_all(tables, answers[len(begin) - len(tables) :])
+        role, *suspensions, may = answers[len(begin) + len(told) :]
+        few: list[Statement] = []
+        for version, (allowed,) in zip(filled, may.rows, strict=True):
+            few += await self._copy(session, version, may_copy=allowed == b"t")
+        if any(value is not None for answer in suspensions for (value,) in answer.rows):
+            await session.backend.run(*few)
+            await resume(session, suspensions)
+            few.clear()
+        return Copying(answers[len(begin)] if told else None, role.rows[0][0], few)
+
+    async def _copy(self, session: SessionContext, version: TableVersion, *, may_copy: bool) -> list[Statement]:
+        """Copy rows of a table, as the client if it `may_copy`, else as the table's owner; return what copies the last
+        few."""
+        table, found = version.table, self.found.get(version.table.oid)
+        generated = (await rules(session, table)).generated
+        columns = [column for column in table.columns if column.attnum not in generated]
+        names = [column.name for column in columns]
+        if not names and version.row_count:
+            raise unsupported("a function that reads rows without columns")
+        few: list[Statement] = []
+        async for batch in _batches(session, version, found):
+            check(session)
+            session.gateway.store.undone_rows.left(table.oid, batch.num_rows)
+            rows = batch.select(names)
+            if not may_copy or runs_checks(columns):
+                await put_rows(session, table, columns, rows)
+            elif not few and (statement := copying_few(qualified(table), columns, rows)) is not None:
+                few.append(statement)
+            else:
+                await copy_rows(session, qualified(table), columns, rows)
+        return few
+
+
+async def empty_shadows(
+    session: SessionContext, oids: Iterable[int], known: Iterable[TableVersion], settings: Sequence[bytes | None]
 ) -> None:
-    """Copy the rows `found`, or all live ones; as the client if it `may_copy`, else as the table's owner."""
-    table = version.table
-    generated = (await rules(session, table)).generated
-    columns = [column for column in table.columns if column.attnum not in generated]
-    names = [column.name for column in columns]
-    if not names and version.row_count:
-        raise unsupported("a function that reads rows without columns")
-    async for batch in _batches(session, version, found):
-        check(session)
-        session.gateway.store.undone_rows.left(table.oid, batch.num_rows)
-        if may_copy and not runs_checks(columns):
-            await copy_rows(session, qualified(table), columns, batch.select(names))
-        else:
-            await put_rows(session, table, columns, batch.select(names))
+    """Remove the rows of these shadows, with triggers of the `known` tables bypassed, and restore the settings: the
+    statement's effects last."""
+    idle, workers = settings
+    unfilled = catalog_calls.set_filled(filled=False), set_while_filled(idle, workers, "")
+    past = copying_role(version.table for version in known)
+    emptying = (catalog_calls.empty_shadow(oid, session.backend.process_id) for oid in oids)
+    _, _, role, *_ = await session.backend.run(*unfilled, past, *chain.from_iterable(emptying))
+    await session.backend.run(role_again(role.rows[0][0]))
 
 
 async def _batches(
     session: SessionContext, version: TableVersion, found: Loaded | None
 ) -> AsyncIterator[pa.RecordBatch]:
     if found is not None:
-        for batch in found.rows.to_batches():
+        for batch in found.rows.combine_chunks().to_batches():
             yield batch
         return
     async for batch in live_rows_aside(session.gateway.data_path, version):

@@ -16,7 +16,7 @@ from gateway.backend.own_statement import Statement
 from planner.tree.named_code import NamedCode
 
 if TYPE_CHECKING:
-    from gateway.session.session_context import SessionContext
+    from gateway.backend.connection import Result
 
 # The client may be the owner; or all of these functions, types and changed relations are of who may, and with them the
 # tables that foreign keys bring in, and the functions of triggers. A condition of a trigger's may be anybody's.
@@ -45,10 +45,14 @@ WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
 _NONE: Final = NamedCode(frozenset(), frozenset(), frozenset())
 
 
-async def tables_of_owners(session: SessionContext, code: NamedCode | None, oids: Collection[int]) -> set[int]:
-    """Of these tables, those of which a statement with this code runs no code of strangers first. If its code is not
-    known (None), they are the client's own."""
+def of_owners(code: NamedCode | None, oids: Collection[int]) -> Statement:
+    """The question for those of these tables of which a statement with this code runs no code of strangers first. If
+    its code is not known (None), they are the client's own."""
     given = code or _NONE
     listed = (number_array(each) for each in (oids, given.functions, given.types, given.changed))
-    [found] = await session.backend.run(Statement(_OF_OWNERS, (*listed, "f" if code is None else "t")))
-    return {int(oid or 0) for (oid,) in found.rows}
+    return Statement(_OF_OWNERS, (*listed, "f" if code is None else "t"))
+
+
+def tables_of_owners(answer: Result) -> set[int]:
+    """The tables, by OID, of the answer to `of_owners`."""
+    return {int(oid or 0) for (oid,) in answer.rows}

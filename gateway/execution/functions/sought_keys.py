@@ -20,7 +20,7 @@ from gateway.backend.arrays import number_array
 from gateway.backend.messages_aside import PrintedPlans
 from gateway.backend.own_statement import Statement
 from gateway.execution.functions.guessed_keys import keys_by, pattern_of
-from gateway.execution.functions.owners_code import tables_of_owners
+from gateway.execution.functions.owners_code import of_owners, tables_of_owners
 from gateway.execution.reading.function_tables import QUALIFIED, name_arrays
 from gateway.execution.reading.function_text import TEXT
 from gateway.session.offload import offloaded
@@ -119,6 +119,11 @@ class SoughtKeys:
         self._missed: dict[int, int] = {}
         self._guessed: set[int] = set()  # tables of which rows are copied by guessed keys
 
+    @property
+    def sql(self) -> str:
+        """The statement's text."""
+        return self._asked.sql
+
     async def worth(self, versions: Iterable[TableVersion]) -> set[int]:
         """Of these tables, those whose rows are worth looking up, and whose plans no stranger's code can hide."""
         large = {
@@ -127,11 +132,24 @@ class SoughtKeys:
             if each.row_count > SOUGHT_FROM and each.table.keys and each.table.oid not in self.refused
         }
         if new := large - self._of_owners.keys():
-            session, (_, query, size, _) = self._session, self._asked
-            code = await offloaded(session, size, named_code, query, session.gateway.builtins)
-            found = await tables_of_owners(session, code, new)
-            self._of_owners.update({oid: oid in found for oid in new})
+            [found] = await self._session.backend.run(await self._of_owner(new))
+            self.learn_owners(new, found)
         return {oid for oid in large if self._of_owners[oid]}
+
+    async def asking(self, oids: Collection[int]) -> tuple[set[int], Statement] | None:
+        """The question, to be asked together with others, which of these tables may be searched by keys; of those of
+        which statements of this role have looked rows up before. None if there are none."""
+        before = {oid for oid in oids if (self._session.user, oid) in self._session.gateway.store.triggers.sought}
+        return (before, await self._of_owner(before)) if before else None
+
+    def learn_owners(self, oids: Collection[int], answer: Result) -> None:
+        """Take the answer for these tables."""
+        found = tables_of_owners(answer)
+        self._of_owners.update({oid: oid in found for oid in oids})
+
+    async def _of_owner(self, oids: Collection[int]) -> Statement:
+        session, (_, query, size, _) = self._session, self._asked
+        return of_owners(await offloaded(session, size, named_code, query, session.gateway.builtins), oids)
 
     def refuse(self, oids: Iterable[int]) -> None:
         """Copy all rows of these tables."""
@@ -156,13 +174,12 @@ class SoughtKeys:
         self._printed = self._session.backend.aside.plans = PrintedPlans(hidden)
         return _PRINT
 
-    async def end(self, sql: str, words: Collection[str], tables: Collection[int]) -> Sequence[Statement]:
-        """What ends that, for a statement of this text, which names functions and tables by these words, and uses these
-        tables."""
+    async def end(self, words: Collection[str], tables: Collection[int]) -> Sequence[Statement]:
+        """What ends that, for a statement that names functions and tables by these words, and uses these tables."""
         if self._printed is None:
             return ()
         names = await name_arrays(self._session, words)
-        return _PRINT_NO_MORE, Statement(_RESTORED, (sql, *names, number_array(tables), *self._settings))
+        return _PRINT_NO_MORE, Statement(_RESTORED, (self.sql, *names, number_array(tables), *self._settings))
 
     def __enter__(self) -> None:
         """The statement runs."""

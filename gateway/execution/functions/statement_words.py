@@ -42,17 +42,24 @@ class StatementWords:
         """Whether something may be kept in mind of the statement."""
         return len(self._sql) <= TEXT_MAX and len(self.words.found) <= _WORDS_MAX
 
-    async def find(self, code: Result, texts: Callable[[], Awaitable[list[str]]], *, keeps: bool) -> None:
+    @property
+    def expected(self) -> Words | None:
+        """The words that are kept of the text, unless functions have changed since."""
+        kept = self._session.gateway.store.triggers.texts.get(self.key)
+        return None if kept is None else Words(kept.words, are_all=True)
+
+    async def find(self, code: Result, texts: Callable[[], Awaitable[list[str]]], *, keeps: bool) -> bool:
         """Find the words of these texts; `code` is the answer to `CODE`. With `keeps`, the text alone decides about
-        them."""
+        them. Return whether they are those that were `expected`."""
         session, kept_texts = self._session, self._session.gateway.store.triggers.texts
         kept = kept_texts.get(self.key)
         if kept is not None and kept.code == code.rows[0]:
             self.words, self.quiet = Words(kept.words, are_all=True), kept.quiet
-            return
+            return True
         self.words = await words_of(session, await texts())
         if keeps and self.is_kept and self.words.are_all:
             kept_texts[self.key] = KeptText(code.rows[0], self.words.found)
+        return False
 
     def note_quiet(self, words: Iterable[str]) -> None:
         """Keep in mind that texts of these words have no effects but on rows."""

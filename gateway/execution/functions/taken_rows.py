@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, unsupported
 from gateway.backend.arrays import number_array
+from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_statement import Statement
+from gateway.execution.changes.shadow_execution import made
 from gateway.execution.functions.sought_keys import KEYS_MAX
 from gateway.execution.reading.postgres_query import SMALL_ROWS
 from planner.plans.row_filter import WantedKeys
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 _EXISTING: Final = (
     "SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])"
 )
+
+_NO_MARK: Final = "-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,19 @@ class Taken:
     replaces: bool = True
     truncated: bool = False
     loaded: Loaded | None = None  # the rows that were copied, if not all
+
+
+def mark_of(oid: int) -> Statement:
+    """The question for the mark of the rows that have been copied into a shadow; NULL if there are none."""
+    return Statement(of_shadow(oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(oid)}"))
+
+
+def conditions(mark: str | None, appended: bool) -> Sequence[str]:
+    """Conditions for the rows that a statement made, that it left, and of these that it locked; of those it left, none
+    if it has only `appended`."""
+    mark = mark or _NO_MARK
+    there = f"xmin::pg_catalog.text OPERATOR(pg_catalog.=) '{mark}'"
+    return made(mark), "false" if appended else there, f"{there} AND {LOCKED}"
 
 
 def missing_key(

@@ -21,6 +21,7 @@ from planner.plans.routes import Route
 from planner.syntax.possible_names import LENGTH_MAX, names_in, words_in
 
 if TYPE_CHECKING:
+    from gateway.backend.connection import Result
     from gateway.session.session_context import SessionContext
     from gateway.statement.routed import Routed
     from planner.tree.nodes import Node
@@ -133,12 +134,18 @@ async def likely_tables(session: SessionContext, texts: Sequence[str]) -> tuple[
     return await tables_named(session, words), set(words.found)
 
 
-async def tables_named(session: SessionContext, words: Words) -> set[int]:
+async def naming(session: SessionContext, words: Words) -> Statement:
+    """The question for `tables_named`."""
+    return Statement(_TABLES, await name_arrays(session, words.found, of_tables=True))
+
+
+async def tables_named(session: SessionContext, words: Words, answer: Result | None = None) -> set[int]:
     """The lake tables that have one of these names, in the search path or a schema that is named with it, and on which
-    the client has some right.
+    the client has some right. The `answer` to `naming`, if it was asked before.
     """
-    names = await name_arrays(session, words.found, of_tables=True)
-    [tables] = await session.backend.run(Statement(_TABLES, names), sync=session.simple)
+    tables = answer
+    if tables is None:
+        [tables] = await session.backend.run(await naming(session, words), sync=session.simple)
     return set(await lake_relations(session, (int(oid) for (oid,) in tables.rows if oid is not None)))
 
 

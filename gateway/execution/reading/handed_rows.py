@@ -128,7 +128,7 @@ async def _few(
 
 
 async def rows_by_keys_aside(
-    data_path: str, version: TableVersion, wanted: WantedKeys, size: int, needed: Sequence[Column] | None = None
+    data_path: str, version: TableVersion, wanted: WantedKeys, size: int = 0, needed: Sequence[Column] | None = None
 ) -> Loaded | None:
     """`rows_by_keys`, in a thread if that may take long; `size` is that of a statement that names the keys."""
     if len(wanted.values) > _KEYS_AT_ONCE or size > _SIZE_AT_ONCE:

@@ -51,6 +51,9 @@ MAY_COPY: Final = (
     " ELSE NOT pg_sluice.runs_users_code(c.oid) END"
     " FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) {0})"
 )
+# Rows, and their bytes, that are copied together with other statements.
+_FEW_ROWS: Final = 100
+_FEW_BYTES: Final = 1 << 15
 # Rows whose values go in one array.
 _PUT_ROWS: Final = 20_000
 
@@ -172,16 +175,31 @@ async def copy_values(
 
     In binary format, which settings do not change: under some of them, IntervalStyle's own text means something else.
     """
+    batches = rows.combine_chunks().to_batches() if isinstance(rows, pa.Table) else [rows]
+    messages = await asyncio.to_thread(_copied, names, types, batches)
+    await copy_in(session.backend, _copy(target, names), messages)
+
+
+def copying_few(target: str, columns: Sequence[Column], rows: pa.RecordBatch) -> Statement | None:
+    """What copies rows of these columns into the table `target`, for a round trip with other statements; None if they
+    are many, or of types that are kept as texts.
+    """
+    few = rows.num_rows <= _FEW_ROWS and rows.get_total_buffer_size() <= _FEW_BYTES
+    if not few or any(column.carried for column in columns):
+        return None
+    names = [column.name for column in columns]
+    return Statement(_copy(target, names), copied=_copied(names, list(map(result_column, columns)), [rows]))
+
+
+def _copy(target: str, names: Sequence[str]) -> str:
+    return f"COPY {target} ({', '.join(map(quoted, names))}) FROM STDIN (FORMAT binary)"
+
+
+def _copied(names: Sequence[str], types: Sequence[ResultColumn], batches: Sequence[pa.RecordBatch]) -> bytes:
+    """The CopyData messages of rows."""
     binary = [replace(each, format=Format.BINARY) for each in types]
     writer = CopyWriter(CopyOptions(format=CopyFormat.BINARY), binary, names, OutputSettings())
-
-    def encode() -> bytes:
-        batches = rows.combine_chunks().to_batches() if isinstance(rows, pa.Table) else [rows]
-        return b"".join(writer.rows(batch) for batch in batches) + writer.finish()
-
-    messages = await asyncio.to_thread(encode)
-    listed = ", ".join(map(quoted, names))
-    await copy_in(session.backend, f"COPY {target} ({listed}) FROM STDIN (FORMAT binary)", messages)
+    return b"".join(map(writer.rows, batches)) + writer.finish()
 
 
 def runs_checks(columns: Sequence[Column]) -> bool:
