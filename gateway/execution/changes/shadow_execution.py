@@ -11,7 +11,7 @@ no key, a trigger on the shadow records it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
@@ -35,6 +35,7 @@ from gateway.execution.shadow.shadow import (
     MAY_COPY,
     begin_shadow,
     copy_rows,
+    copying_few,
     placed_to_lake_form,
     put_rows,
     qualified,
@@ -119,20 +120,24 @@ async def begin(
     may_copy, suspended = answers[-2:]
     rows = loaded.rows.select([column.name for column in columns])
     session.gateway.store.undone_rows.left(table.oid, count)
+    roles = [role_again(answers[-3].rows[0][0])] if table.triggered else []
     try:
+        few = None
         if may_copy.rows[0][0] == b"t" and not runs_checks(columns):
-            await copy_rows(session, qualified(table), columns, rows)
+            few = copying_few(qualified(table), columns, rows) if suspended.rows[0][0] is None else None
+            if few is None:
+                await copy_rows(session, qualified(table), columns, rows)
         else:
             for batch in rows.to_batches():
                 await put_rows(session, table, columns, batch)
+        await resume(session, [suspended])
+        return await loaded_mark(session, table, *roles, few=few)
     except SluiceError as error:
         if error.sqlstate in _OF_KEYS:  # rows of several versions
             raise changed_meanwhile() from error
         if error.sqlstate not in _OF_DOMAINS:
             raise
         raise unsupported("this statement over rows that a constraint of a domain forbids") from error
-    await resume(session, [suspended])
-    return await loaded_mark(session, table, *([role_again(answers[-3].rows[0][0])] if table.triggered else []))
 
 
 async def _note(session: SessionContext, table: Table) -> None:
@@ -146,11 +151,13 @@ async def _note(session: SessionContext, table: Table) -> None:
     session.own_changes += count_of(after) - count_of(before)
 
 
-async def loaded_mark(session: SessionContext, table: Table, *then: Statement) -> str:
-    """The mark of the rows that are in the shadow now; rows made later have another. `then` runs before."""
+async def loaded_mark(session: SessionContext, table: Table, *then: Statement, few: Statement | None = None) -> str:
+    """The mark of the rows that are in the shadow now, and of those that `few` copies; rows made later have another.
+    `then` runs before."""
     loaded = of_shadow(table.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(table.oid)}")
-    [result, *_] = await session.backend.run(Statement(loaded), *then, STATEMENT.begin)
-    [[number]] = result.rows
+    copying = [] if few is None else [few]
+    answers = await session.backend.run(*copying, Statement(loaded), *then, STATEMENT.begin)
+    [[number]] = answers[len(copying)].rows
     return _NO_MARK if number is None else number.decode()
 
 
@@ -256,15 +263,18 @@ async def conclude(
     sources: pa.Table | None,
     updates: bool = True,
     deletes: bool = False,
+    assigned: Collection[int] | None = None,
 ) -> None:
     """After writing the outcome: check constraints, answer the client, stage or commit.
 
     `sources` are the `paired` rows. If pairs were not recorded, only `updates` and `deletes` tell what may have
-    happened to replaced rows.
+    happened to replaced rows. With `assigned`, every new row has
+    replaced one, and differs from it in these columns alone.
     """
     every = [column.attnum for column in version.table.columns]
     known = sources if outcome.origins is not None else None
-    assigned = every if result.positions and updates else None
+    if assigned is None and result.positions and updates:
+        assigned = every
     by_key = sources if updates and not deletes else None
     await changing.wrote(result, version, assigned, sources=known, mixed=deletes, by_key=by_key)
     await portal.pass_on(outcome.answers)

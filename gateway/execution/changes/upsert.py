@@ -10,7 +10,7 @@ sequences.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -35,6 +35,7 @@ from gateway.execution.changes.shadow_execution import (
     begin,
     conclude,
     gone,
+    has_key,
     made,
     met,
     must_note,
@@ -103,7 +104,8 @@ class UpsertPortal(StatementPortal):
             kept_rules = await rules(session, version.table)
             columns = [column for column in version.table.columns if column.attnum not in kept_rules.generated]
             functions = functions_of_rules(kept_rules)
-            noting = self._updates and await must_note(session, version.table)
+            set_alone = self._set_alone(version.table, kept_rules.generated)
+            noting = self._updates and set_alone is None and await must_note(session, version.table)
             await self._propose(version, columns)
             loaded = await self._loaded(version)
             while True:
@@ -118,18 +120,18 @@ class UpsertPortal(StatementPortal):
                     version, self._guessed = await self._version(oid, changing), False
                     loaded = await self._loaded(version)
                     continue
-                everything = self._needs_all(version.table)
-                more = await conflicts(session, version.table, outcome.fresh, loaded, everything=everything)
+                hot_rows = session.transaction.hot_rows_max
+                few = are_written_at_once(version.table, loaded, outcome, hot_rows)
+                sources = await aside(few, paired, version.table, loaded, outcome)
+                assigned = set_alone if set_alone is not None and _are_all(sources) else None
+                more = None if assigned is not None else await self._conflicts(version.table, outcome, loaded)
                 if more is None and not await self._waits_for_change(version, loaded):
                     self._check_parts(version, loaded)
                     replaced = await gone(version.table, loaded, outcome.kept)
                     path = session.gateway.data_path
-                    hot_rows = session.transaction.hot_rows_max
-                    few = are_written_at_once(version.table, loaded, outcome, hot_rows)
                     result = await aside(few, replace_rows, path, version, replaced, [outcome.fresh], hot_rows)
                     rows = await met(version.table, loaded, outcome) if outcome.locked.num_rows else replaced
                     strength = strength_of(version.table, loaded, outcome)
-                    sources = await aside(few, paired, version.table, loaded, outcome)
                     if await changing.claim(result, version, strength, rows, sources):
                         break
                 await self._keep_proposed(version.table, columns, outcome)
@@ -137,7 +139,7 @@ class UpsertPortal(StatementPortal):
                 loaded = more or await self._loaded(version)
                 self._check_visible(version, loaded)
             await self._forget()
-            await conclude(self, changing, version, outcome, result, sources=sources)
+            await conclude(self, changing, version, outcome, result, sources=sources, assigned=assigned)
 
     async def _keep_proposed(self, table: Table, columns: Sequence[Column], outcome: Outcome) -> None:
         """Keep the rows of the first trial over an empty shadow, to repeat the statement with them."""
@@ -158,6 +160,24 @@ class UpsertPortal(StatementPortal):
     def _updates(self) -> bool:
         assert self.routed.query is not None
         return int(self.routed.query.onConflict.action) == _DO_UPDATE
+
+    @property
+    def _assigned(self) -> set[int]:
+        """The columns that DO UPDATE sets."""
+        assert self.routed.query is not None
+        return {int(target.resno) for target in self.routed.query.onConflict.onConflictSet}
+
+    def _set_alone(self, table: Table, generated: Collection[int]) -> set[int] | None:
+        """The columns that differ in rows which DO UPDATE replaces, if they keep their keys whatever it computes."""
+        attnums = {attnum for key in table.keys for attnum in key.attnums}
+        changed = {*generated, *(self._assigned if self._updates else ())}
+        keeps = has_key(table) and not (table.triggered or table.computed_keys) and attnums.isdisjoint(changed)
+        return changed if keeps else None
+
+    async def _conflicts(self, table: Table, outcome: Outcome, loaded: Loaded) -> Loaded | None:
+        """The rows that the statement must be tried with, too."""
+        everything = self._needs_all(table)
+        return await conflicts(self.session, table, outcome.fresh, loaded, everything=everything)
 
     def _check_parts(self, version: TableVersion, loaded: Loaded) -> None:
         """Raise if the statement, a part of another, would change a row that another part made, or one that it does
@@ -227,9 +247,8 @@ class UpsertPortal(StatementPortal):
             return False
         if session.backend.status == b"E":
             await session.backend.run(*TRIAL.undo)
-        assigned = {int(target.resno) for target in query.onConflict.onConflictSet}
         rows = loaded.by_path(np.ones(loaded.rows.num_rows, np.bool_))
-        return not await hold_met(session, rows, version, strength_to_change(table, assigned))
+        return not await hold_met(session, rows, version, strength_to_change(table, self._assigned))
 
     async def _candidates(
         self, table: Table, columns: Sequence[Column], loaded: Loaded, error: SluiceError
@@ -319,6 +338,11 @@ class UpsertPortal(StatementPortal):
     def _source(self, columns: Sequence[Column]) -> str:  # noqa: ARG002
         parts = self.analysis.taken_apart(upsert)
         return parts.source if self._known is None else f"{parts.head} {self._known}"
+
+
+def _are_all(sources: pa.Table | None) -> bool:
+    """Whether the `paired` rows have one for each new row."""
+    return sources is not None and sources.num_rows > 0 and sources["position"].null_count == 0
 
 
 class UpsertQueryPortal(UpsertPortal):

@@ -175,12 +175,11 @@ async def copy_values(
 
     In binary format, which settings do not change: under some of them, IntervalStyle's own text means something else.
     """
-    batches = rows.combine_chunks().to_batches() if isinstance(rows, pa.Table) else [rows]
-    messages = await asyncio.to_thread(_copied, names, types, batches)
+    messages = await asyncio.to_thread(_copied, names, types, rows)
     await copy_in(session.backend, _copy(target, names), messages)
 
 
-def copying_few(target: str, columns: Sequence[Column], rows: pa.RecordBatch) -> Statement | None:
+def copying_few(target: str, columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> Statement | None:
     """What copies rows of these columns into the table `target`, for a round trip with other statements; None if they
     are many, or of types that are kept as texts.
     """
@@ -188,15 +187,16 @@ def copying_few(target: str, columns: Sequence[Column], rows: pa.RecordBatch) ->
     if not few or any(column.carried for column in columns):
         return None
     names = [column.name for column in columns]
-    return Statement(_copy(target, names), copied=_copied(names, list(map(result_column, columns)), [rows]))
+    return Statement(_copy(target, names), copied=_copied(names, list(map(result_column, columns)), rows))
 
 
 def _copy(target: str, names: Sequence[str]) -> str:
     return f"COPY {target} ({', '.join(map(quoted, names))}) FROM STDIN (FORMAT binary)"
 
 
-def _copied(names: Sequence[str], types: Sequence[ResultColumn], batches: Sequence[pa.RecordBatch]) -> bytes:
+def _copied(names: Sequence[str], types: Sequence[ResultColumn], rows: pa.RecordBatch | pa.Table) -> bytes:
     """The CopyData messages of rows."""
+    batches = rows.combine_chunks().to_batches() if isinstance(rows, pa.Table) else [rows]
     binary = [replace(each, format=Format.BINARY) for each in types]
     writer = CopyWriter(CopyOptions(format=CopyFormat.BINARY), binary, names, OutputSettings())
     return b"".join(map(writer.rows, batches)) + writer.finish()
