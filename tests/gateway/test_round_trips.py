@@ -99,7 +99,7 @@ def counted() -> Iterator[Counted]:
         ("function by key", "SELECT of_many(%s)", 0, 8),
         ("update", "UPDATE counted SET n = n + 1 WHERE id = %s", 20, 6),
         ("update by a constant", "UPDATE counted SET n = 7 WHERE id = %s", 20, 6),
-        ("upsert", "INSERT INTO counted VALUES (%s, 1, '') ON CONFLICT (id) DO UPDATE SET n = 0", 40, 15),
+        ("upsert", "INSERT INTO counted VALUES (%s, 1, '') ON CONFLICT (id) DO UPDATE SET n = 0", 40, 10),
         ("delete", "DELETE FROM counted WHERE id = %s", 60, 7),
     ],
 )  # fmt: skip
