@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 from tests.servers import SLUICE, GatewayProcess
+from tests.spark_later import PROGRAM as SPARK_LATER
 
 ROOT: Final = Path(__file__).parents[1]
 _OURS: Final = ("catalog.", "gateway.", "planner.", "storage.")
@@ -153,7 +154,7 @@ def _plant(fault: str) -> None:
     start = GatewayProcess.start
 
     def planted(process: GatewayProcess) -> GatewayProcess:
-        if process.program == (str(SLUICE),):
+        if process.program in {(str(SLUICE),), SPARK_LATER}:
             process.program = (sys.executable, "-m", "tests.planted_faults", fault)
         return start(process)
 

@@ -1,15 +1,19 @@
 """The tiers of the tests: the tests of a run, their order, and the part of the soak tier that runs with a commit.
 
 A test is of the tier that it is marked with: `soak` or `suites`. Any other is of the tier `fast`, and of `unit` too if
-it starts no server. `seconds.txt` has the duration of each file: `tests/run --tier all --write-seconds` writes it.
+it starts no server. One that is marked `turns` is of `fast` with every third commit, and of `soak` with the others.
+`seconds.txt` has the duration of each file: `tests/run --tier all --write-seconds` writes it.
 """
 
 from __future__ import annotations
 
+import datetime
 import hashlib
+import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -21,6 +25,8 @@ ROOT: Final = Path(__file__).parents[1]
 SECONDS: Final = Path(__file__).with_name("seconds.txt")
 _UNKNOWN_SECONDS: Final = 10.0  # of a file that is new
 _OWN_TIERS: Final = ("soak", "suites")
+TURNS: Final = 3  # commits, of which one has a test that is marked `turns`
+_RECENT: Final = 10  # commits: what they changed has its turn
 # What modules have at hand only to start a server or another process.
 _STARTERS: Final = frozenset(
     {"EmbeddedPostgres", "GatewayProcess", "SparkEngine", "run_sluice", "spark_session", "start_oracle", "subprocess"}
@@ -62,11 +68,49 @@ def file_of(item: pytest.Item) -> str:
     return item.path.relative_to(ROOT).as_posix()
 
 
-def tier_of(item: pytest.Item) -> str:
+@dataclass(frozen=True)
+class Turn:
+    """Whose turn it is: by a commit's name, and by the files that the last commits and the working tree changed."""
+
+    name: str
+    changed: Collection[str] = ()
+
+    @classmethod
+    def now(cls) -> Turn:
+        """The checkout's. Without Git it is the day's."""
+        name = _git("rev-parse", "HEAD") or [datetime.date.today().isoformat()]
+        # As many as there are: a clone may have few.
+        back = min(_RECENT, len(_git("rev-list", "--first-parent", f"--max-count={_RECENT + 1}", "HEAD")) - 1)
+        changed = {*_git("diff", "--name-only", f"HEAD~{back}"), *_git("ls-files", "--others", "--exclude-standard")}
+        return cls(name[0], sorted(changed))
+
+    def has(self, item: pytest.Item) -> bool:
+        """Whether it is the turn of a test. The mark may name other files that it reads, or say that its file's tests
+        have their turn together."""
+        mark = item.get_closest_marker("turns")
+        if mark is None:
+            return True
+        path = file_of(item)
+        drawn = hashlib.sha256(f"{self.name} {path if mark.kwargs.get('together') else item.nodeid}".encode()).digest()
+        return int.from_bytes(drawn) % TURNS == 0 or not {path, *mark.args}.isdisjoint(self.changed)
+
+
+def _git(*arguments: str) -> list[str]:
+    """The lines of what Git says; none where it cannot."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return []
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def tier_of(item: pytest.Item, turn: Turn) -> str:
     """The one that it is counted to: what is of `unit` is of `fast` too."""
     for tier in _OWN_TIERS:
         if item.get_closest_marker(tier):
             return tier
+    if not turn.has(item):
+        return "soak"
     return "fast" if _starts_a_server(item) else "unit"
 
 
@@ -91,10 +135,10 @@ def _has_starters(name: str) -> bool:
     return bool(_STARTERS & members.keys()) or any(map(_has_starters, below))
 
 
-def selected(items: Iterable[pytest.Item], tier: str, seed: str | None, budget: float) -> list[pytest.Item]:
+def selected(items: Iterable[pytest.Item], tier: str, turn: Turn, seed: str | None, budget: float) -> list[pytest.Item]:
     """Those of a tier, and with a seed the part of the soak tier that goes with it."""
     kept = {"unit": {"unit"}, "fast": {"unit", "fast"}, "all": {"unit", "fast", *_OWN_TIERS}}.get(tier, {tier})
-    tiers = [(item, tier_of(item)) for item in items]
+    tiers = [(item, tier_of(item, turn)) for item in items]
     part: set[str] = set()
     if seed is not None:
         part = part_of(_seconds_of_soak(tiers), seed, budget)

@@ -138,6 +138,7 @@ def check(step: story.Step, lines: list[list[Field]]) -> None:
 
 
 # No batch in simple mode: the driver writes these values into the statement in a form that PostgreSQL itself refuses.
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("java", "load"),
     [(SIMPLE, "copy"), (TEXT, "copy"), (TEXT, "batch"), (BINARY, "copy"), (BINARY, "batch")],
@@ -163,6 +164,7 @@ def test_story(java: Java, load: str) -> None:
     check(story.AFTER_REFUSALS, next(results))
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("java", [SIMPLE, TEXT, BINARY], indirect=True)
 def test_metadata(java: Java, target_schema: str) -> None:
     """DatabaseMetaData.getColumns of what was created."""
@@ -196,6 +198,7 @@ def test_a_large_result_in_fetches(java: Java) -> None:
 
 
 # java.sql.Connection's numbers of READ COMMITTED, REPEATABLE READ and SERIALIZABLE.
+@pytest.mark.turns
 @pytest.mark.parametrize("level", ["2", "4", "8"])
 @pytest.mark.parametrize("java", [SIMPLE, TEXT, BINARY], indirect=True)
 def test_without_autocommit(java: Java, level: str) -> None:
@@ -236,6 +239,7 @@ AS $$ BEGIN INSERT INTO part VALUES (n, named); COMMIT; INSERT INTO part VALUES 
 
 
 # Not in simple mode: PostgreSQL itself finds no function for the texts that the driver then sends.
+@pytest.mark.turns
 @pytest.mark.parametrize("java", [TEXT, BINARY], indirect=True)
 def test_callable_statements(java: Java) -> None:
     """CallableStatement: functions with a result, outputs and cursors; procedures, also such that commit."""

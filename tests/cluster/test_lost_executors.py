@@ -75,6 +75,7 @@ def consistent(gateway_process: GatewayProcess, cluster: Cluster) -> Iterator[No
         time.sleep(0.2)
 
 
+@pytest.mark.soak
 def test_a_query(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     question = f"SELECT g, count(*), sum(n) FROM source WHERE {_SLOW} GROUP BY g ORDER BY g"
     lose_one(cluster, gateway_process, f"CREATE TABLE of_query AS {question}")
@@ -89,6 +90,7 @@ def test_an_insert(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     assert server.query("SELECT count(*), count(DISTINCT n) FROM inserted") == [[str(_ROWS), str(_ROWS)]]
 
 
+@pytest.mark.soak
 def test_an_update(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     server = gateway_process.server
     server.psql("-qc", "CREATE TABLE updated AS SELECT n, g FROM source")
@@ -98,6 +100,7 @@ def test_an_update(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_a_change_of_type(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     server = gateway_process.server
     server.psql("-qc", "CREATE TABLE retyped AS SELECT n, g FROM source")
@@ -111,6 +114,7 @@ def test_a_change_of_type(gateway_process: GatewayProcess, cluster: Cluster) -> 
     ]
 
 
+@pytest.mark.soak
 def test_rows_that_are_too_many_to_be_held(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     """A client that reads slowly has some of them when the executor goes: all come, or an error, none twice."""
     seen: list[int] = []

@@ -167,6 +167,7 @@ def _now(lake: _Lake) -> str:
         return str(row[0])
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", _READS)
 def test_reads_tell(lake: _Lake, name: str) -> None:
     """Also where the files were read before, and what was read of them is kept."""
@@ -179,6 +180,7 @@ def test_reads_tell(lake: _Lake, name: str) -> None:
     lake.run(sql)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", _CHANGES)
 def test_changes_tell(lake: _Lake, name: str) -> None:
     victim = lake.files("large")[1]

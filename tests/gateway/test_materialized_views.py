@@ -179,6 +179,7 @@ def test_as_it_was(gateway: Server, schema: str) -> None:
                 read(unpopulated)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("statement", "named"),
     [

@@ -13,6 +13,8 @@ from tests.maintenance.conftest import connect
 from tests.servers import GatewayProcess, Server, open_directory, run_sluice
 from tests.witness import Witness
 
+pytestmark = pytest.mark.turns
+
 _SETTINGS = {
     "sluice.retention": "7 days",
     "sluice.hot_rows_age": "0",

@@ -15,6 +15,8 @@ from tests.maintenance.conftest import changing, connect, read_and_skipped
 from tests.servers import GatewayProcess, Server, run_sluice
 from tests.witness import Witness
 
+pytestmark = pytest.mark.turns
+
 
 class File(NamedTuple):
     """A live data file: its partition values in DuckLake, None if it has none; and how many rows it has."""

@@ -89,6 +89,7 @@ def test_rows_go_to_the_store_and_come_back(stored: GatewayProcess, healthy: S3S
     assert not any((stored.data_dir / "lake").iterdir()), "nothing goes into the folder of a local lake"
 
 
+@pytest.mark.turns
 def test_an_old_snapshot_stays_and_expiry_removes_objects(
     stored: GatewayProcess, healthy: S3Server, schema: str
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_statement_fails_with_the_store_and_the_next_succeeds(
     assert check(stored, healthy) == ""
 
 
+@pytest.mark.turns
 def test_a_store_that_is_slow_and_fails_at_random_loses_nothing(
     stored: GatewayProcess, healthy: S3Server, schema: str
 ) -> None:
@@ -186,6 +188,7 @@ def test_a_store_that_is_slow_and_fails_at_random_loses_nothing(
     assert check(stored, healthy) == ""
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("options", ["", "WITH (sluice.sort_by = 'n')", "WITH (sluice.partition_by = 'bucket(3, n)')"])
 def test_compaction_publishes_no_file_that_is_not_stored(
     stored: GatewayProcess, healthy: S3Server, schema: str, options: str
@@ -210,6 +213,7 @@ def test_compaction_publishes_no_file_that_is_not_stored(
     assert check(stored, healthy) == ""
 
 
+@pytest.mark.turns
 def test_damage_is_told(stored: GatewayProcess, healthy: S3Server, schema: str) -> None:
     server, before = stored.server, set(healthy.objects())
     with psycopg.connect(server.url, autocommit=True) as connection:
@@ -244,6 +248,7 @@ def copied(process: GatewayProcess) -> int:
     return sum(place.stat().st_size for place in process.data_dir.glob("copies-*/**/*.parquet"))
 
 
+@pytest.mark.turns
 def test_copies_keep_to_their_limit_and_two_gateways_keep_apart(own: GatewayProcess, healthy: S3Server) -> None:
     own.start()
     server = own.server
@@ -296,6 +301,7 @@ def _insert(server: Server) -> None:
         connection.execute("INSERT INTO t SELECT generate_series(1, 60000)")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

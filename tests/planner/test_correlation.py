@@ -224,6 +224,7 @@ def tables(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory)
     laboratory.close()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("sql", QUERIES)
 def test_answer(tables: Laboratory, sql: str) -> None:
     expected, found = tables.on_postgres(sql), tables.on_spark(sql)
