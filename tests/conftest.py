@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from catalog.postgres.embedded import EmbeddedPostgres
 from tests import tiers
 from tests.leftovers import Leftovers
-from tests.servers import SLUICE, GatewayProcess, Server, open_directory, start_oracle
+from tests.servers import SLUICE, GatewayProcess, Server, open_directory, start_oracle, write_through_memory
 
 _NUMBERS = itertools.count(1)
 # The longest that a statement which needs no Spark may wait behind whatever else the gateway does. A machine with
@@ -77,6 +77,7 @@ def postgres() -> Iterator[EmbeddedPostgres]:
     with open_directory("postgres") as directory:
         server = EmbeddedPostgres(directory / "postgres")
         asyncio.run(server.start())
+        write_through_memory(server.dsn)
         yield server
         asyncio.run(server.stop())
 

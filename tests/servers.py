@@ -161,7 +161,7 @@ async def _create_roles(dsn: str) -> None:
         await connection.close()
 
 
-def _write_through_memory(url: str) -> None:
+def write_through_memory(url: str) -> None:
     """No file need outlive the machine: what processes have written when they are killed, the kernel has."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")
@@ -281,7 +281,7 @@ class GatewayProcess:
                 assert user, line
                 self.server = Server("gateway", url.hostname, self.port, user, database)
                 if is_new and (self.data_dir / "catalog").exists():
-                    _write_through_memory(self.catalog_url)
+                    write_through_memory(self.catalog_url)
                 return self
 
     def _read(self, incoming: queue.SimpleQueue[str | None]) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from catalog.schema.states import PATHS, Direction, State, Work
 from tests.changes.stages import Held, failing, stopping
+from tests.forks import ask_sluice
 from tests.isolation.schedule import Session
-from tests.servers import GatewayProcess, Server, run_sluice
+from tests.servers import GatewayProcess, Server
 
 _ROWS = 20_000
 _WAIT_SECONDS_MAX = 60.0
@@ -59,7 +60,7 @@ def _files(process: GatewayProcess) -> tuple[int, int]:
 
 
 def _check(process: GatewayProcess) -> list[str]:
-    return run_sluice("check", "--data-dir", str(process.data_dir)).stdout.splitlines()
+    return ask_sluice("check", "--data-dir", str(process.data_dir)).stdout.splitlines()
 
 
 @pytest.fixture(scope="module")

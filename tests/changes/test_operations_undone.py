@@ -12,7 +12,8 @@ import pytest
 from catalog.schema.states import PATHS, Direction, Work
 from tests.changes.operations import Operation, all_halted, areas, dump, execute, failing_at_commit, prepare
 from tests.changes.stages import failing
-from tests.servers import GatewayProcess, open_directory, run_sluice
+from tests.forks import ask_sluice
+from tests.servers import GatewayProcess, open_directory
 from tests.witness import Witness
 
 pytestmark = pytest.mark.soak
@@ -93,7 +94,7 @@ def _kill(process: GatewayProcess, operations: Sequence[Operation], stop: int, *
 @pytest.mark.parametrize("stop", range(_STOPS))
 def test_killed_in_each_state(process: GatewayProcess, stop: int) -> None:
     _kill(process, [each for each in _OPERATIONS if not each.fails and stop < len(each.states)], stop)
-    checked = run_sluice("check", "--data-dir", str(process.data_dir))
+    checked = ask_sluice("check", "--data-dir", str(process.data_dir))
     assert (checked.returncode, checked.stdout) == (0, "the lake is consistent\n")
 
 

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from tests.cluster.workers import LOOPBACK, Cluster
-from tests.servers import GatewayProcess, open_directory, run_sluice, sqlstate_of
+from tests.forks import ask_sluice
+from tests.servers import GatewayProcess, open_directory, sqlstate_of
 
 _ROWS = 400_000
 # Of the executors' processor time: what a statement has cost them when one is killed. It costs a multiple.
@@ -67,7 +68,7 @@ def lose_one(cluster: Cluster, process: GatewayProcess, *statements: str) -> flo
 def consistent(gateway_process: GatewayProcess, cluster: Cluster) -> Iterator[None]:
     """After each test the lake is as the catalog says, and the cluster whole again."""
     yield
-    checked = run_sluice("check", "--data-dir", str(gateway_process.data_dir)).stdout.splitlines()[:-1]
+    checked = ask_sluice("check", "--data-dir", str(gateway_process.data_dir)).stdout.splitlines()[:-1]
     assert [line for line in checked if "lacks a sidecar" not in line] == []
     deadline = time.monotonic() + 60
     while len(cluster.executors()) < 2:

@@ -14,6 +14,7 @@ import duckdb
 import psycopg
 import pytest
 
+from tests.forks import ask_sluice
 from tests.object_store.conftest import DATA_PATH, store_options
 from tests.object_store.s3_server import BUCKET, CREDENTIALS, REGION, Request, S3Server
 from tests.servers import GatewayProcess, Server, free_port, open_directory, run_sluice, sqlstate_of
@@ -31,7 +32,7 @@ def schema(stored: GatewayProcess, healthy: S3Server) -> Iterator[str]:
 def check(process: GatewayProcess, s3: S3Server) -> str:
     """What `sluice check` prints, sidecars that are not made yet left out."""
     before = _temporary_copies()
-    checked = run_sluice("check", "--data-dir", str(process.data_dir), *store_options(s3))
+    checked = ask_sluice("check", "--data-dir", str(process.data_dir), *store_options(s3))
     assert not checked.stderr, checked.stderr
     assert _temporary_copies() <= before, "its copies go with it"
     return "\n".join(line for line in checked.stdout.splitlines()[:-1] if "lacks a sidecar" not in line)
@@ -43,7 +44,7 @@ def _temporary_copies() -> set[Path]:
 
 def witness(process: GatewayProcess, s3: S3Server, sql: str) -> list[tuple[object, ...]]:
     """What DuckDB reads, by its own extension for S3."""
-    attach = run_sluice("attach", "--data-dir", str(process.data_dir), *store_options(s3)).stdout
+    attach = ask_sluice("attach", "--data-dir", str(process.data_dir), *store_options(s3)).stdout
     with duckdb.connect() as connection:
         for name in ("postgres_scanner", "ducklake", "httpfs"):
             connection.execute(f"LOAD '{extension(name)}'")
