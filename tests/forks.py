@@ -1,13 +1,14 @@
 """Commands of Sluice's in forks of one process, which has imported all that they need.
 
-To start `sluice check` or `sluice attach` takes a second of the processor, mostly for imports, and tests ask for them
-some hundred times.
+To start `sluice check`, `sluice attach` or `sluice serve`, if only to be refused, takes half a second of the processor
+or more, mostly for imports, and tests do so some hundred times.
 
 Run as a program, it reads requests from standard input, one JSON object a line, and answers each with an exit status.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import select
@@ -81,9 +82,11 @@ def _become(arguments: Sequence[str], out: str, error: str, environment: Mapping
 
 
 def _serve() -> None:
-    import gateway.cli.attach  # noqa: PLC0415
-    import gateway.cli.check  # noqa: F401, PLC0415
+    from gateway.node.stack_depth import begin_with_deep_stack  # noqa: PLC0415
 
+    begin_with_deep_stack()  # or `sluice serve` would begin itself again
+    for name in ("attach", "check", "serve"):
+        importlib.import_module(f"gateway.cli.{name}")
     while line := sys.stdin.readline():
         child = os.fork()
         if not child:

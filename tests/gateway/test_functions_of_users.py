@@ -135,6 +135,7 @@ def test_functions_of_users_touch_other_tables(functions: tuple[Server, Server, 
     assert answers[1] == answers[0]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("sql", "why"),
     [

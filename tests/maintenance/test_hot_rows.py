@@ -14,7 +14,7 @@ from tests.maintenance.conftest import connect
 from tests.servers import GatewayProcess, Server, open_directory
 from tests.witness import Witness
 
-pytestmark = pytest.mark.turns
+pytestmark = pytest.mark.turns(together=True)
 
 _SETTINGS = {
     "sluice.retention": "7 days",

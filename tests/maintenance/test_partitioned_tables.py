@@ -16,7 +16,7 @@ from tests.maintenance.conftest import changing, connect, read_and_skipped
 from tests.servers import GatewayProcess, Server
 from tests.witness import Witness
 
-pytestmark = pytest.mark.turns
+pytestmark = pytest.mark.turns(together=True)
 
 
 class File(NamedTuple):

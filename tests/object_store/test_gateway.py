@@ -17,7 +17,7 @@ import pytest
 from tests.forks import ask_sluice
 from tests.object_store.conftest import DATA_PATH, store_options
 from tests.object_store.s3_server import BUCKET, CREDENTIALS, REGION, Request, S3Server
-from tests.servers import GatewayProcess, Server, free_port, open_directory, run_sluice, sqlstate_of
+from tests.servers import GatewayProcess, Server, free_port, open_directory, sqlstate_of
 from tests.witness import extension
 
 
@@ -313,7 +313,7 @@ def _insert(server: Server) -> None:
     ],
 )
 def test_what_serve_refuses(healthy: S3Server, data_dir: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = run_sluice("serve", "--data-dir", str(data_dir), *store_options(healthy), *arguments)
+    done = ask_sluice("serve", "--data-dir", str(data_dir), *store_options(healthy), *arguments)
     assert done.returncode == 1
     assert words in done.stderr
     assert "Traceback" not in done.stderr

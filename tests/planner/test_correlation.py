@@ -251,6 +251,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("sql", REFUSED)
 def test_what_is_no_join_is_refused(tables: Laboratory, sql: str) -> None:
     with pytest.raises(SluiceError) as caught:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import psycopg
 import pytest
+from _pytest.mark import ParameterSet
 
 from gateway.wire.messages import frontend
 from tests.gateway.wire import assert_same_answers
@@ -111,15 +112,20 @@ def _told(server: Server, script: tuple[str, ...], name: str, *, extended: bool)
     return told
 
 
+def _by_turns(names: Sequence[str]) -> list[ParameterSet]:
+    """The first two do all that there is; of the others, each commit has some."""
+    return [pytest.param(name, marks=pytest.mark.turns if place > 1 else []) for place, name in enumerate(names)]
+
+
 @pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
-@pytest.mark.parametrize("name", _SAVEPOINTS)
+@pytest.mark.parametrize("name", _by_turns(_SAVEPOINTS))
 def test_savepoints(servers: tuple[Server, Server], name: str, *, extended: bool) -> None:
     for script in (*_MADE_NONE, *_ITS_OWN) if name in _SAVEPOINTS[:2] else (*_MADE_NONE[:9], _ITS_OWN[0]):
         expected, found = (_told(server, script, name, extended=extended) for server in servers)
         assert found == expected
 
 
-@pytest.mark.parametrize("name", _STATEMENTS)
+@pytest.mark.parametrize("name", _by_turns(_STATEMENTS))
 def test_statements_and_cursors(servers: tuple[Server, Server], name: str) -> None:
     for script in _NAMED if name in _STATEMENTS[:2] else (_NAMED[0], _NAMED[4]):
         expected, found = (_told(server, script, name, extended=False) for server in servers)
