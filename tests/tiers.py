@@ -1,7 +1,7 @@
 """The tiers of the tests: the tests of a run, their order, and the part of the soak tier that runs with a commit.
 
 A test is of the tier that it is marked with: `soak` or `suites`. Any other is of the tier `fast`, and of `unit` too if
-it starts no server. One that is marked `turns` is of `fast` with every third commit, and of `soak` with the others.
+it starts no server. One that is marked `turns` is of `fast` with every fifth commit, and of `soak` with the others.
 `seconds.txt` has the duration of each file: `tests/run --tier all --write-seconds` writes it.
 """
 
@@ -25,7 +25,7 @@ ROOT: Final = Path(__file__).parents[1]
 SECONDS: Final = Path(__file__).with_name("seconds.txt")
 _UNKNOWN_SECONDS: Final = 10.0  # of a file that is new
 _OWN_TIERS: Final = ("soak", "suites")
-TURNS: Final = 3  # commits, of which one has a test that is marked `turns`
+_TURNS: Final = 5  # commits, of which one has a test that is marked `turns`, unless the mark says otherwise
 _RECENT: Final = 10  # commits: what they changed has its turn
 # What modules have at hand only to start a server or another process.
 _STARTERS: Final = frozenset(
@@ -85,14 +85,19 @@ class Turn:
         return cls(name[0], sorted(changed))
 
     def has(self, item: pytest.Item) -> bool:
-        """Whether it is the turn of a test. The mark may name other files that it reads, or say that its file's tests
-        have their turn together."""
+        """Whether it is the turn of a test.
+
+        The mark may name other files that it reads. `every` says of how many commits one has it; with `together`, the
+        tests of its file have their turn at once.
+        """
         mark = item.get_closest_marker("turns")
         if mark is None:
             return True
         path = file_of(item)
         drawn = hashlib.sha256(f"{self.name} {path if mark.kwargs.get('together') else item.nodeid}".encode()).digest()
-        return int.from_bytes(drawn) % TURNS == 0 or not {path, *mark.args}.isdisjoint(self.changed)
+        return int.from_bytes(drawn) % mark.kwargs.get("every", _TURNS) == 0 or not {path, *mark.args}.isdisjoint(
+            self.changed
+        )
 
 
 def _git(*arguments: str) -> list[str]:

@@ -23,6 +23,8 @@ from tests.changes.stages import Held, stopping
 from tests.isolation.schedule import Session
 from tests.servers import SLUICE, GatewayProcess, Server, run_sluice
 
+pytestmark = pytest.mark.turns
+
 _VIEW = """
 SELECT step, state, files_done, files_total, rows_done, rows_total, error FROM pg_sluice.schema_changes
 WHERE relation = '{schema}.t' ORDER BY change_id DESC LIMIT 1
@@ -87,7 +89,6 @@ def test_of_files_that_are_written(
     assert _seen(gateway, schema) == ["write files", "NULL", "2", "2", "4", "4", "NULL"]
 
 
-@pytest.mark.turns
 def test_of_indexes_where_postgresql_shows_its_own(
     gateway_process: GatewayProcess, gateway: Server, session: Session, schema: str
 ) -> None:
@@ -113,7 +114,6 @@ def test_of_indexes_where_postgresql_shows_its_own(
     assert gateway.query(view) == []
 
 
-@pytest.mark.turns
 def test_grows_while_many_rows_are_gone_through(gateway_process: GatewayProcess, session: Session) -> None:
     for _ in range(3):
         session.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 600000) g")
@@ -155,7 +155,6 @@ def test_the_command(gateway_process: GatewayProcess, session: Session, schema: 
     assert f"{schema}.t  ALTER TABLE t ADD CONSTRAINT c UNIQUE (n)  by sluice" in done
 
 
-@pytest.mark.turns
 def test_the_command_in_a_terminal(gateway_process: GatewayProcess, session: Session) -> None:
     session.execute("ALTER TABLE t ADD CONSTRAINT negative CHECK (n < 0)")
     ours, its = pty.openpty()
@@ -173,7 +172,6 @@ def test_the_command_in_a_terminal(gateway_process: GatewayProcess, session: Ses
         os.close(ours)
 
 
-@pytest.mark.turns
 def test_the_command_draws_bars(gateway_process: GatewayProcess, session: Session) -> None:
     for _ in range(4):
         session.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 600000) g")

@@ -16,6 +16,8 @@ import sqlalchemy
 from tests.conftest import Watcher
 from tests.servers import GatewayProcess, Server
 
+pytestmark = pytest.mark.turns
+
 _TEXT = "y" * 1800
 _QUERY = "SELECT n, t || '' FROM many"  # Spark's: columns alone would come straight from the file
 # The oracle gets enough to tell what is right; the gateway 180 MB, more than its memory may grow by.
@@ -77,7 +79,6 @@ def test_forward(target: Server, many: int, memory: _Memory) -> None:
         assert (count, total) == (many - 10, many * (many + 1) // 2 - 55)
 
 
-@pytest.mark.turns
 @pytest.mark.parametrize("ended", [False, True], ids=["in its transaction", "held over COMMIT"])
 def test_to_and_fro(target: Server, many: int, memory: _Memory, ended: bool) -> None:
     """A cursor that scrolls keeps its rows on disk, and so does one that outlives its transaction."""
@@ -114,7 +115,6 @@ def test_others_do_not_wait(target: Server, many: int, unblocked: Watcher) -> No
         assert (first, time.monotonic() - begin < 60) == (1, True)
 
 
-@pytest.mark.turns
 @pytest.mark.parametrize("when", ["FETCH ALL FROM long", "COMMIT"])
 def test_cancel(target: Server, many: int, when: str) -> None:
     """While a cursor's query runs, be it at COMMIT: 57014, the transaction is undone, and the session goes on."""

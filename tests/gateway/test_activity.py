@@ -14,6 +14,8 @@ import pytest
 
 from tests.servers import Server
 
+pytestmark = pytest.mark.turns
+
 _SHOWN = "SELECT state, query, query_start FROM pg_stat_activity WHERE pid = %s"
 _TABLE = "CREATE TABLE shown (n integer PRIMARY KEY, t text)"
 _TEXTS = (

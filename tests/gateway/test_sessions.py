@@ -38,7 +38,7 @@ def _cases() -> Iterator[ParameterSet]:
     for script in SCRIPTS:
         name, path = script.removesuffix(".sql"), (_FOLDER / script).relative_to(ROOT).as_posix()
         always = name in _ALWAYS or name.endswith("-in-blocks")
-        yield pytest.param(script, marks=[] if always else [pytest.mark.turns(path)])
+        yield pytest.param(script, marks=[] if always else [pytest.mark.turns(path, every=3)])
 
 
 def printed(server: Server, script: str, settings: Mapping[str, str]) -> list[str]:

@@ -36,7 +36,7 @@ def _cases() -> Iterator[ParameterSet]:
             marks: list[pytest.MarkDecorator] = []
             if path.stem in _SAME_AT_BOTH:
                 rests = level != _LEVELS[_SAME_AT_BOTH.index(path.stem) % 2]
-                marks = [pytest.mark.soak if rests else pytest.mark.turns(path.relative_to(ROOT).as_posix())]
+                marks = [pytest.mark.soak if rests else pytest.mark.turns(path.relative_to(ROOT).as_posix(), every=3)]
             yield pytest.param(path, level, marks=marks, id=f"{path.stem}-{level}")
 
 
