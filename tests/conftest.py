@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers")
     group.addoption("--tier", choices=tiers.TIERS, help="fast where no file is named; all of a file that is")
     group.addoption("--soak-seed", default=os.environ.get("SLUICE_SOAK_SEED"), help="adds a part of the soak tier")
-    group.addoption("--soak-seconds", type=float, default=300.0, help="how long that part may take, about")
+    group.addoption("--soak-seconds", type=float, default=240.0, help="how long that part may take, about")
     group.addoption("--turn", help="stands for the commit that says which of the tests by turns are of the tier fast")
     group.addoption("--write-seconds", action="store_true", help="writes down how long each file took")
 

@@ -8,6 +8,7 @@ Run as a program, it reads requests from standard input, one JSON object a line,
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import os
@@ -76,6 +77,7 @@ def _become(arguments: Sequence[str], out: str, error: str, environment: Mapping
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
     finally:
+        atexit._run_exitfuncs()  # which remove temporary folders
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

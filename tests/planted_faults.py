@@ -29,7 +29,6 @@ ROOT: Final = Path(__file__).parents[1]
 _OURS: Final = ("catalog.", "gateway.", "planner.", "storage.")
 _SESSIONS: Final = "tests/gateway/test_sessions.py"
 _QUERIES: Final = ("tests/gateway/test_sessions.py", "-k", "correlated-limits or enums or triggers-views")
-_ANSWERS: Final = ("tests/answers/test_answers.py", "-k", "test_queries and spark")
 _ISOLATION: Final = "tests/isolation/test_isolation.py"
 
 Plant = Callable[[], AbstractContextManager[Any]]
@@ -144,7 +143,7 @@ FAULTS: Final = (
     Fault("wrong SQLSTATE", _wrong_state, ("tests/gateway/test_keys.py",)),
     Fault("lock not taken", _no_row_locks, (_ISOLATION, "-k", "change-meets or lost-update or upgrades")),
     Fault("snapshot of each statement", _new_snapshots, (_ISOLATION, "-k", "non-repeatable-read")),
-    Fault("NULLS LAST for FIRST", _of_planner("NULLS LAST for FIRST"), _ANSWERS),
+    Fault("NULLS LAST for FIRST", _of_planner("NULLS LAST for FIRST"), (_SESSIONS, "-k", "orders-of-nulls")),
     Fault("inner for a left join", _of_planner("an inner for a left join"), _QUERIES),
 )
 

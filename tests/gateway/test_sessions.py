@@ -26,8 +26,8 @@ SCRIPTS = sorted(path.name for path in _FOLDER.glob("*.sql"))
 # Of the tier `fast` with every commit: rights, transactions, and what finds planted faults. The others by turns.
 _NAMES = """
 alone cut-anywhere constraint-modes-in-blocks constraints correlated-limits effects-references enums failing-rows
-functions-attacked functions-rights guards-before-changes initial-defaults keys pending-checks pipelines
-procedures-beside-hostile-names procedures-ending-transactions read-only references row-security
+functions-attacked functions-rights guards-before-changes initial-defaults keys orders-of-nulls pending-checks
+pipelines procedures-beside-hostile-names procedures-ending-transactions read-only references row-security
 row-security-attacks row-security-changes row-security-ddl settings-of-transactions settings-that-mislead transactions
 triggers-views
 """
