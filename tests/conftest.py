@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.tier = "all" if config.args_source is pytest.Config.ArgsSource.ARGS else "fast"
     if not hasattr(config, "workerinput"):
         turn = tiers.Turn.now()
-        config.option.turn = [config.option.turn, []] if config.option.turn else [turn.name, list(turn.changed)]
+        config.option.turn = [config.option.turn, []] if config.option.turn else [turn.name, sorted(turn.changed)]
     if config.getoption("write_seconds") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(tiers.Stopwatch())
 
@@ -54,7 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed, seconds = config.getoption("soak_seed"), config.getoption("soak_seconds")
-    kept = tiers.selected(items, config.getoption("tier"), tiers.Turn(*config.getoption("turn")), seed, seconds)
+    name, changed = config.getoption("turn")
+    turn = tiers.Turn(name, frozenset(changed))
+    kept = tiers.selected(items, config.getoption("tier"), turn, seed, seconds)
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
     tiers.longest_first(items)

@@ -73,7 +73,13 @@ def test_what_changed_has_its_turn(request: pytest.FixtureRequest) -> None:
     names = list(map(str, range(20)))
     assert {tiers.Turn(name).has(item) for name in names} == {False, True}
     for changed in ("tests/golden/a.sql", "tests/house/test_tiers.py"):
-        assert all(tiers.Turn(name, (changed,)).has(item) for name in names)
+        turns = [tiers.Turn(name, frozenset({changed})) for name in names]
+        assert all(tiers.selected([item], "fast", turn, None, 0.0) == [item] for turn in turns)
+
+
+def test_a_commit_that_changes_all_keeps_to_its_time() -> None:
+    turn = tiers.Turn("a", frozenset(name.partition("::")[0] for name in _TESTS))
+    assert 60.0 < sum(_TESTS[name] for name in turn.changed_too(_TESTS)) <= 120.0
 
 
 def test_a_file_that_is_all_of_soak_is_taken_whole() -> None:
