@@ -30,7 +30,16 @@ _RECENT: Final = 10  # commits: what they changed has its turn
 _CHANGED_SECONDS: Final = 120.0  # of tests of files that changed: a commit may change them all
 # What modules have at hand only to start a server or another process.
 _STARTERS: Final = frozenset(
-    {"EmbeddedPostgres", "GatewayProcess", "SparkEngine", "run_sluice", "spark_session", "start_oracle", "subprocess"}
+    {
+        "EmbeddedPostgres",
+        "GatewayProcess",
+        "SparkEngine",
+        "ask_sluice",
+        "run_sluice",
+        "spark_session",
+        "start_oracle",
+        "subprocess",
+    }
 )
 _REFUSAL: Final = "_no_process"  # the fixture that keeps the tier `unit` from starting any
 _TARGET: Final = "target"  # the fixture that asks for one of two others while it runs
