@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -44,17 +45,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.tier is None:
         config.option.tier = "all" if config.args_source is pytest.Config.ArgsSource.ARGS else "fast"
-    if not hasattr(config, "workerinput"):
-        turn = tiers.Turn.now()
-        config.option.turn = [config.option.turn, []] if config.option.turn else [turn.name, sorted(turn.changed)]
+    told = getattr(config, "workerinput", {}).get("turn")
+    if told is None:
+        turn = tiers.Turn(config.option.turn) if config.option.turn else tiers.Turn.now()
+        told = (turn.name, *sorted(turn.changed))
+    config.option.turn = told
     if config.getoption("write_seconds") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(tiers.Stopwatch())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell another process whose turn it is."""
+    node.workerinput["turn"] = node.config.option.turn
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed, seconds = config.getoption("soak_seed"), config.getoption("soak_seconds")
-    name, changed = config.getoption("turn")
+    name, *changed = config.getoption("turn")
     turn = tiers.Turn(name, frozenset(changed))
     kept = tiers.selected(items, config.getoption("tier"), turn, seed, seconds)
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
