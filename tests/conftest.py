@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -18,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from catalog.postgres.embedded import EmbeddedPostgres
 from tests import tiers
 from tests.leftovers import Leftovers
-from tests.servers import GatewayProcess, Server, open_directory, start_oracle
+from tests.servers import SLUICE, GatewayProcess, Server, open_directory, start_oracle, write_through_memory
 
 _NUMBERS = itertools.count(1)
 # The longest that a statement which needs no Spark may wait behind whatever else the gateway does. A machine with
@@ -35,7 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers")
     group.addoption("--tier", choices=tiers.TIERS, help="fast where no file is named; all of a file that is")
     group.addoption("--soak-seed", default=os.environ.get("SLUICE_SOAK_SEED"), help="adds a part of the soak tier")
-    group.addoption("--soak-seconds", type=float, default=300.0, help="how long that part may take, about")
+    group.addoption("--soak-seconds", type=float, default=240.0, help="how long that part may take, about")
+    group.addoption("--turn", help="stands for the commit that says which of the tests by turns are of the tier fast")
     group.addoption("--write-seconds", action="store_true", help="writes down how long each file took")
 
 
@@ -43,14 +45,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.tier is None:
         config.option.tier = "all" if config.args_source is pytest.Config.ArgsSource.ARGS else "fast"
+    told = getattr(config, "workerinput", {}).get("turn")
+    if told is None:
+        turn = tiers.Turn(config.option.turn) if config.option.turn else tiers.Turn.now()
+        told = (turn.name, *sorted(turn.changed))
+    config.option.turn = told
     if config.getoption("write_seconds") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(tiers.Stopwatch())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell another process whose turn it is."""
+    node.workerinput["turn"] = node.config.option.turn
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed, seconds = config.getoption("soak_seed"), config.getoption("soak_seconds")
-    kept = tiers.selected(items, config.getoption("tier"), seed, seconds)
+    name, *changed = config.getoption("turn")
+    turn = tiers.Turn(name, frozenset(changed))
+    kept = tiers.selected(items, config.getoption("tier"), turn, seed, seconds)
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
     tiers.longest_first(items)
@@ -73,6 +88,7 @@ def postgres() -> Iterator[EmbeddedPostgres]:
     with open_directory("postgres") as directory:
         server = EmbeddedPostgres(directory / "postgres")
         asyncio.run(server.start())
+        write_through_memory(server.dsn)
         yield server
         asyncio.run(server.stop())
 
@@ -104,7 +120,7 @@ def oracle(leftovers: dict[str, Leftovers]) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def gateway_process(leftovers: dict[str, Leftovers]) -> Iterator[GatewayProcess]:
     """`sluice serve`, started as its users start it. It serves many tests: use `schema` for tables of your own."""
-    with open_directory("gateway") as directory, GatewayProcess(directory / "data") as process:
+    with open_directory("gateway") as directory, GatewayProcess(directory / "data", program=(str(SLUICE),)) as process:
         leftovers[process.server.name] = Leftovers(process.server, process.catalog_url)
         yield process
 
@@ -122,11 +138,29 @@ def target(request: pytest.FixtureRequest) -> Server:
     return server
 
 
+_MAKERS: dict[Server, psycopg.Connection] = {}
+
+
+def _maker(server: Server) -> psycopg.Connection:
+    """The session that makes the schemas of tests and drops them: a new one takes four times as long for each."""
+    maker = _MAKERS.get(server)
+    if maker is not None:
+        try:
+            maker.execute("SELECT 1")
+        except psycopg.Error:  # a test has ended it
+            maker.close()
+            maker = None
+    if maker is None:
+        maker = _MAKERS[server] = psycopg.connect(server.url, autocommit=True)
+        maker.execute("SET client_min_messages = warning")
+    return maker
+
+
 def _schema(server: Server) -> Iterator[str]:
     name = f"test_{next(_NUMBERS)}"
-    server.psql("-qc", f"CREATE SCHEMA {name}")
+    _maker(server).execute(f"CREATE SCHEMA {name}".encode())
     yield name
-    server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {name} CASCADE")
+    _maker(server).execute(f"DROP SCHEMA {name} CASCADE".encode())
 
 
 @pytest.fixture

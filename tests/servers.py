@@ -28,6 +28,7 @@ import pytest
 
 from catalog.bootstrap import CLIENT_DATABASE, CLIENT_ROLE, create_client_database
 from catalog.postgres.embedded import SUPERUSER, EmbeddedPostgres, binaries
+from tests.spark_later import PROGRAM as SPARK_LATER
 
 # The entry point, installed beside the Python that runs the tests.
 SLUICE = Path(sys.executable).parent / "sluice"
@@ -160,7 +161,7 @@ async def _create_roles(dsn: str) -> None:
         await connection.close()
 
 
-def _write_through_memory(url: str) -> None:
+def write_through_memory(url: str) -> None:
     """No file need outlive the machine: what processes have written when they are killed, the kernel has."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")
@@ -229,7 +230,10 @@ def wait_until_gone(process_ids: set[int], seconds: float = STOP_SECONDS_MAX) ->
 
 @dataclass
 class GatewayProcess:
-    """`sluice serve` as a process of its own. Use as a context manager: leaving it ends it and checks its end."""
+    """`sluice serve` as a process of its own. Use as a context manager: leaving it ends it and checks its end.
+
+    Its Spark begins with the first statement that it computes, unless the `program` is SLUICE itself.
+    """
 
     data_dir: Path
     port: int = field(default_factory=free_port)
@@ -237,7 +241,7 @@ class GatewayProcess:
     environment: dict[str, str] = field(default_factory=dict)
     maintenance: bool = False  # in the background: tests count files and snapshots
     user: str | None = None  # to connect as, where the catalog is not the embedded one
-    program: tuple[str, ...] = (str(SLUICE),)
+    program: tuple[str, ...] = SPARK_LATER
     lines: list[str] = field(default_factory=list)
     server: Server = field(init=False)
     process: subprocess.Popen[str] = field(init=False)
@@ -277,7 +281,7 @@ class GatewayProcess:
                 assert user, line
                 self.server = Server("gateway", url.hostname, self.port, user, database)
                 if is_new and (self.data_dir / "catalog").exists():
-                    _write_through_memory(self.catalog_url)
+                    write_through_memory(self.catalog_url)
                 return self
 
     def _read(self, incoming: queue.SimpleQueue[str | None]) -> None:

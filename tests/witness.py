@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from tests.servers import run_sluice
+from tests.forks import ask_sluice
 
 
 def extension(name: str) -> Path:
@@ -22,7 +22,7 @@ class Witness:
     """A DuckDB attached by the statement that `sluice attach` prints."""
 
     def __init__(self, data_dir: Path, *arguments: str) -> None:
-        printed = run_sluice("attach", "--data-dir", str(data_dir), *arguments)
+        printed = ask_sluice("attach", "--data-dir", str(data_dir), *arguments)
         assert printed.returncode == 0, printed.stderr
         assert printed.stdout.startswith("ATTACH ")
         assert printed.stdout.strip().count("\n") == 0, "one statement on one line"

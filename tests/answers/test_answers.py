@@ -49,6 +49,7 @@ def test_queries(sides: tuple[Server, Server], part: int) -> None:
     _assert_none_is_wrong(asker.counts)
 
 
+@pytest.mark.turns
 @_parts
 def test_scans(sides: tuple[Server, Server], part: int) -> None:
     asker = Asker(*sides, _SHRINK_SECONDS)
@@ -57,6 +58,7 @@ def test_scans(sides: tuple[Server, Server], part: int) -> None:
     _assert_none_is_wrong(asker.counts)
 
 
+@pytest.mark.turns
 @_parts
 def test_changes(sides: tuple[Server, Server], part: int) -> None:
     asker = Asker(*sides, _SHRINK_SECONDS)
@@ -65,6 +67,7 @@ def test_changes(sides: tuple[Server, Server], part: int) -> None:
     _assert_none_is_wrong(asker.counts)
 
 
+@pytest.mark.turns
 @_parts
 def test_partitions_at_every_snapshot(sides: tuple[Server, Server], part: int) -> None:
     counts = Counts()

@@ -13,6 +13,8 @@ from tests.answers.partitions import partition_of
 from tests.answers.queries import Query
 from tests.answers.types import KINDS
 
+pytestmark = pytest.mark.turns(together=True)
+
 _QUERIES = 2000
 
 

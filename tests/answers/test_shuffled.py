@@ -61,6 +61,7 @@ def test_the_rows_of_tables_come_in_many_orders(with_ties: tuple[Server, Server]
     assert len(answers) > 1
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", [*READ_TWICE, *TOTAL])
 def test_no_answer_hangs_on_the_order_of_blocks(with_ties: tuple[Server, Server], name: str) -> None:
     sql = (READ_TWICE | TOTAL)[name]

@@ -55,6 +55,7 @@ FROM pg_sluice.relation r CROSS JOIN LATERAL pg_sluice.describe(ARRAY[r.relid]) 
 """
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("change", _CHANGES)
 async def test_a_change_of_a_description_is_noted(lake: CatalogUnderTest, change: str) -> None:
     await lake.client.execute(_MADE)

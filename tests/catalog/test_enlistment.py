@@ -22,6 +22,7 @@ async def _log(lake: CatalogUnderTest) -> list[tuple[str, str]]:
     return [(row["kind"], row["subject"]) for row in rows]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("statement", "steps"),
     [

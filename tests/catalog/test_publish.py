@@ -261,6 +261,7 @@ async def test_rename_of_a_schema_takes_its_tables_along(lake: CatalogUnderTest)
     assert [row[0] for row in await lake.superuser.fetch(schemas)] == ["main", "public"]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "sql",
     [

@@ -11,6 +11,7 @@ from tests.changes.locks import locks
 from tests.servers import GatewayProcess
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "statement",
     [

@@ -11,6 +11,7 @@ from tests.changes.locks import locks
 from tests.servers import GatewayProcess
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "change",
     [
@@ -237,6 +238,7 @@ def test_the_extended_protocol_asks_postgresql_too(
     assert block.execute("SELECT m FROM t").fetchall() == [(None,)] * 3
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("look", [True, False], ids=["at the next statement", "at COMMIT"])
 @pytest.mark.parametrize(
     ("change", "taken"),

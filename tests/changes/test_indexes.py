@@ -12,9 +12,9 @@ import pytest
 
 from catalog.schema.states import PATHS, Direction, State, Work
 from tests.changes.stages import Held, failing, stopping
+from tests.forks import ask_sluice
 from tests.isolation.schedule import Session
-from tests.servers import GatewayProcess, Server, run_sluice
-from tests.spark_later import PROGRAM as SPARK_LATER
+from tests.servers import GatewayProcess, Server
 
 _ROWS = 20_000
 _WAIT_SECONDS_MAX = 60.0
@@ -60,7 +60,7 @@ def _files(process: GatewayProcess) -> tuple[int, int]:
 
 
 def _check(process: GatewayProcess) -> list[str]:
-    return run_sluice("check", "--data-dir", str(process.data_dir)).stdout.splitlines()
+    return ask_sluice("check", "--data-dir", str(process.data_dir)).stdout.splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,7 @@ def session(own: GatewayProcess) -> Iterator[Session]:
     session.connection.close()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("before", "after"), list(pairwise(_STATES)))
 def test_a_step_that_fails_leaves_nothing(own: GatewayProcess, session: Session, before: State, after: State) -> None:
     with failing(own, before, after):
@@ -93,6 +94,7 @@ def test_a_step_that_fails_leaves_nothing(own: GatewayProcess, session: Session,
     assert _check(own) == ["the lake is consistent"]
 
 
+@pytest.mark.turns
 def test_a_file_that_fails_leaves_nothing(own: GatewayProcess, session: Session) -> None:
     with psycopg.connect(own.catalog_url, autocommit=True) as catalog:
         catalog.execute(_NO_SIDECAR.encode())
@@ -115,6 +117,7 @@ def test_canceled_where_it_works(own: GatewayProcess, session: Session) -> None:
     _until(lambda: not sidecars(own))
 
 
+@pytest.mark.turns
 def test_files_that_come_later(own: GatewayProcess, session: Session) -> None:
     assert session.execute(_CREATE) == "CREATE INDEX"
     assert _files(own) == (1, 1)
@@ -165,7 +168,7 @@ def test_what_check_says(own: GatewayProcess, session: Session) -> None:
 
 @pytest.mark.soak
 def test_killed_in_every_state(data_dir: Path) -> None:
-    with GatewayProcess(data_dir, program=SPARK_LATER) as process:
+    with GatewayProcess(data_dir) as process:
         fill(process.server, "public")
         for state in _STATES:
             session = Session(process.server, "public", messages=True)

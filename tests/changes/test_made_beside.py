@@ -28,6 +28,7 @@ _MADE = (
 )
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("statement", "made"), _MADE)
 @pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
 def test_nobody_waits(  # noqa: PLR0917

@@ -31,6 +31,7 @@ def _nobody_waits(gateway_process: GatewayProcess, block: psycopg.Connection, ot
     assert other.execute("SELECT count(*) FROM t").fetchone() == (3,)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("before", [_BEFORE, None], ids=["beside a change", "alone"])
 @pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
 @pytest.mark.parametrize("statement", _TABLES.values(), ids=_TABLES)
@@ -116,6 +117,7 @@ def test_a_name_that_others_take_meanwhile(block: psycopg.Connection, other: psy
     block.rollback()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "statement",
     [

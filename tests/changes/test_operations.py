@@ -13,6 +13,7 @@ _AREAS = areas()
 _OPERATIONS = [each for area in _AREAS for each in area.operations]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("area", _AREAS, ids=lambda area: area.name)
 def test_transcript(gateway_process: GatewayProcess, oracle: Server, area: Area) -> None:
     """PostgreSQL gives the same answers, and ends up with the same schema."""

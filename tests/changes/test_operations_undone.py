@@ -12,8 +12,8 @@ import pytest
 from catalog.schema.states import PATHS, Direction, Work
 from tests.changes.operations import Operation, all_halted, areas, dump, execute, failing_at_commit, prepare
 from tests.changes.stages import failing
-from tests.servers import GatewayProcess, open_directory, run_sluice
-from tests.spark_later import PROGRAM as SPARK_LATER
+from tests.forks import ask_sluice
+from tests.servers import GatewayProcess, open_directory
 from tests.witness import Witness
 
 pytestmark = pytest.mark.soak
@@ -31,7 +31,7 @@ _TABLES = "SELECT schema_name || '.' || table_name FROM duckdb_tables() WHERE da
 @pytest.fixture(scope="module")
 def process() -> Iterator[GatewayProcess]:
     """A gateway of these tests' own, with what each operation is about. They leave that as it is."""
-    with open_directory("operations") as directory, GatewayProcess(directory / "data", program=SPARK_LATER) as process:
+    with open_directory("operations") as directory, GatewayProcess(directory / "data") as process:
         for area in _AREAS:
             prepare(process.server, area)
         yield process
@@ -94,7 +94,7 @@ def _kill(process: GatewayProcess, operations: Sequence[Operation], stop: int, *
 @pytest.mark.parametrize("stop", range(_STOPS))
 def test_killed_in_each_state(process: GatewayProcess, stop: int) -> None:
     _kill(process, [each for each in _OPERATIONS if not each.fails and stop < len(each.states)], stop)
-    checked = run_sluice("check", "--data-dir", str(process.data_dir))
+    checked = ask_sluice("check", "--data-dir", str(process.data_dir))
     assert (checked.returncode, checked.stdout) == (0, "the lake is consistent\n")
 
 

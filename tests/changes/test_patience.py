@@ -40,6 +40,7 @@ def _waits_alone(change: str, block: psycopg.Connection, holder: psycopg.Connect
     assert not waiting.is_alive()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("in_block", [False, True], ids=["alone", "in a block"])
 @pytest.mark.parametrize("change", _CHANGES, ids=["add", "rename"])
 @pytest.mark.parametrize("holding", _HOLDING.values(), ids=_HOLDING)

@@ -23,6 +23,8 @@ from tests.changes.stages import Held, stopping
 from tests.isolation.schedule import Session
 from tests.servers import SLUICE, GatewayProcess, Server, run_sluice
 
+pytestmark = pytest.mark.turns
+
 _VIEW = """
 SELECT step, state, files_done, files_total, rows_done, rows_total, error FROM pg_sluice.schema_changes
 WHERE relation = '{schema}.t' ORDER BY change_id DESC LIMIT 1

@@ -14,6 +14,7 @@ from tests.changes.locks import locks
 from tests.servers import GatewayProcess
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("change", "column", "expected"),
     [
@@ -60,6 +61,7 @@ _WRITING: Final = "ALTER TABLE t ALTER n TYPE smallint"
 _SETTLING = "DO 'BEGIN END'"
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("own", "theirs", "expected"),
     [

@@ -36,6 +36,7 @@ def _start(connection: psycopg.Connection, statement: str, errors: list[str | No
     return thread
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kind", _STATEMENTS)
 def test_nobody_waits_for_a_block_that_waits(
     gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection, kind: str
@@ -60,6 +61,7 @@ def test_nobody_waits_for_a_block_that_waits(
     assert other.execute("SELECT n FROM t WHERE id = 2").fetchone() == (23,)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kind", ["update", "delete", "for update", "merge"])
 def test_who_comes_later_waits_for_the_end(
     gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection, kind: str

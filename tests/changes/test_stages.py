@@ -13,6 +13,7 @@ from tests.servers import GatewayProcess
 _SCRIPTS = sorted((Path(__file__).parent.parent / "golden" / "changes").glob("*.txt"))
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("path", _SCRIPTS, ids=lambda path: path.stem)
 def test_transcript(gateway_process: GatewayProcess, schema: str, path: Path) -> None:
     with as_claimed(gateway_process, path):

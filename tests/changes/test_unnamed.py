@@ -78,6 +78,7 @@ _CHANGES = {
 }
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("first", [False, True], ids=["alone", "beside another"])
 @pytest.mark.parametrize("change", _CHANGES.values(), ids=_CHANGES)
 def test_nobody_waits(  # noqa: PLR0917
@@ -177,6 +178,7 @@ def test_an_identity_that_begins_anew(
     ]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "statement",
     [

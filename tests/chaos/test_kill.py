@@ -27,7 +27,7 @@ from tests.chaos.workload import (
     execute,
     totals,
 )
-from tests.servers import GatewayProcess, Server, open_directory, wait_until_gone
+from tests.servers import SLUICE, GatewayProcess, Server, open_directory, wait_until_gone
 
 pytestmark = pytest.mark.soak
 
@@ -83,7 +83,7 @@ def end(process: GatewayProcess) -> None:
 def with_ledger(name: str) -> Iterator[GatewayProcess]:
     """A gateway with a lake of its own, in a directory of that name."""
     with open_directory(name) as directory:
-        process = GatewayProcess(directory / "data").start()
+        process = GatewayProcess(directory / "data", program=(str(SLUICE),)).start()
         process.server.psql("-qc", "CREATE TABLE ledger (id bigint, state integer, note text)")
         yield process
         end(process)

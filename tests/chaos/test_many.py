@@ -21,7 +21,6 @@ import pytest
 from catalog.postgres.embedded import EmbeddedPostgres
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, Server, open_directory, run_sluice, start_oracle
-from tests.spark_later import PROGRAM as SPARK_LATER
 from tests.witness import Witness
 
 pytestmark = pytest.mark.soak
@@ -218,9 +217,7 @@ def cluster() -> Iterator[Cluster]:
                         port = proxy.port if number == 0 else server.port
                         dsn = f"postgresql://postgres@127.0.0.1:{port}/shared"
                         arguments = ("--catalog", dsn, "--data-path", str(directory / "lake"), "--spark", "local[1]")
-                        gateway = GatewayProcess(
-                            directory / str(number), arguments=arguments, user="sluice", program=SPARK_LATER
-                        )
+                        gateway = GatewayProcess(directory / str(number), arguments=arguments, user="sluice")
                         gateways.append(gateway.start())
                     yield Cluster(
                         gateways, proxy, postgres, f"postgresql://postgres@{server.host}:{server.port}/shared"

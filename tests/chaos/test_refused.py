@@ -13,7 +13,6 @@ import psycopg
 import pytest
 
 from tests.servers import GatewayProcess, Server, free_port, open_directory, run_sluice
-from tests.spark_later import PROGRAM as SPARK_LATER
 
 pytestmark = pytest.mark.soak
 
@@ -29,7 +28,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[GatewayProcess]:
-    with open_directory("refused") as directory, GatewayProcess(directory / "data", program=SPARK_LATER) as process:
+    with open_directory("refused") as directory, GatewayProcess(directory / "data") as process:
         yield process
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from tests.servers import GatewayProcess, Server, run_sluice
+from tests.forks import ask_sluice
+from tests.servers import GatewayProcess, Server
 
 ROWS = 200_000
 PREPARATION = (
@@ -28,7 +29,7 @@ def totals(server: Server) -> Totals:
 def check_lake(process: GatewayProcess, *, orphans: bool = True) -> None:
     """`sluice check` finds no fault. Files that a killed statement left behind are named, and are no fault of data: the
     next start removes them (`orphans` false: there must be none)."""
-    checked = run_sluice("check", "--data-dir", str(process.data_dir))
+    checked = ask_sluice("check", "--data-dir", str(process.data_dir))
     faults = [line for line in checked.stdout.splitlines()[:-1] if not (orphans and line.startswith("orphan: "))]
     assert not faults, checked.stdout + checked.stderr
     assert checked.returncode in {0, 1}, checked.stderr

@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from catalog.postgres.embedded import binaries
 from tests.servers import Server
+
+pytestmark = pytest.mark.turns
 
 _SCHEMAS = ("migrated", "archive")
 

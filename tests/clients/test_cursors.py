@@ -16,6 +16,8 @@ import sqlalchemy
 from tests.conftest import Watcher
 from tests.servers import GatewayProcess, Server
 
+pytestmark = pytest.mark.turns
+
 _TEXT = "y" * 1800
 _QUERY = "SELECT n, t || '' FROM many"  # Spark's: columns alone would come straight from the file
 # The oracle gets enough to tell what is right; the gateway 180 MB, more than its memory may grow by.

@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.servers import Server
+
+pytestmark = pytest.mark.turns
 
 
 def _told(server: Server, story: str) -> list[str]:

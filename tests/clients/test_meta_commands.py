@@ -74,6 +74,7 @@ def normalised(text: str) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("program", [PSQL_SYSTEM, PSQL_18], ids=["system", "18"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command(servers: tuple[Server, Server], program: Path, command: str) -> None:

@@ -23,6 +23,8 @@ CLASSES = {
     "interval": "PGInterval", "uuid": "UUID", "json": "PGobject", "jsonb": "PGobject", "integer[]": "PgArray",
     "text[]": "PgArray",
 }  # fmt: skip
+# A JVM that lives for a second gives back nothing of what its second compiler and its collector's threads take.
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _UNESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 
@@ -67,7 +69,7 @@ class Java:
     def perform(self, calls: Sequence[Call], memory: str = "256m") -> list[list[list[Field]]]:
         """What came of each call: lines of fields."""
         done = subprocess.run(
-            ["java", f"-Xmx{memory}", "-Duser.timezone=UTC", "-cp", self._classpath, "Story", self._url],
+            ["java", *_SHORT_LIVED, f"-Xmx{memory}", "-Duser.timezone=UTC", "-cp", self._classpath, "Story", self._url],
             input="".join("\t".join(map(escape, call)) + "\n" for call in calls).encode(),
             capture_output=True,
             check=False,
@@ -138,6 +140,7 @@ def check(step: story.Step, lines: list[list[Field]]) -> None:
 
 
 # No batch in simple mode: the driver writes these values into the statement in a form that PostgreSQL itself refuses.
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("java", "load"),
     [(SIMPLE, "copy"), (TEXT, "copy"), (TEXT, "batch"), (BINARY, "copy"), (BINARY, "batch")],
@@ -163,6 +166,7 @@ def test_story(java: Java, load: str) -> None:
     check(story.AFTER_REFUSALS, next(results))
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("java", [SIMPLE, TEXT, BINARY], indirect=True)
 def test_metadata(java: Java, target_schema: str) -> None:
     """DatabaseMetaData.getColumns of what was created."""
@@ -196,6 +200,7 @@ def test_a_large_result_in_fetches(java: Java) -> None:
 
 
 # java.sql.Connection's numbers of READ COMMITTED, REPEATABLE READ and SERIALIZABLE.
+@pytest.mark.turns
 @pytest.mark.parametrize("level", ["2", "4", "8"])
 @pytest.mark.parametrize("java", [SIMPLE, TEXT, BINARY], indirect=True)
 def test_without_autocommit(java: Java, level: str) -> None:
@@ -236,6 +241,7 @@ AS $$ BEGIN INSERT INTO part VALUES (n, named); COMMIT; INSERT INTO part VALUES 
 
 
 # Not in simple mode: PostgreSQL itself finds no function for the texts that the driver then sends.
+@pytest.mark.turns
 @pytest.mark.parametrize("java", [TEXT, BINARY], indirect=True)
 def test_callable_statements(java: Java) -> None:
     """CallableStatement: functions with a result, outputs and cursors; procedures, also such that commit."""

@@ -95,6 +95,7 @@ def load_values(psql: Psql, directory: Path) -> None:
     psql.script(f"INSERT INTO reading VALUES {', '.join(values)};", "-v", "ON_ERROR_STOP=1")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("load", [load_text, load_csv, load_values])
 def test_story(psql: Psql, load: object, tmp_path: Path) -> None:
     assert callable(load)

@@ -99,6 +99,7 @@ def test_rows_that_postgresql_makes(gateway_process: GatewayProcess, large: str,
     assert highest - before < MEMORY_BYTES_MAX
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("milliseconds", [500, 1000, 2000])
 def test_rows_that_postgresql_makes_in_vain(gateway_process: GatewayProcess, large: str, milliseconds: int) -> None:
     """However far it has come when its time is over, no file stays, and the session goes on."""
@@ -124,6 +125,7 @@ def join_it_with_itself(connection: psycopg.Connection, table: str) -> None:
     connection.execute(JOIN.format(table=table))
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("run", [copy_out_slowly, join_it_with_itself])
 @pytest.mark.parametrize("after", [0.3, 0.7, 1.5])
 def test_cancel(gateway: Server, large: str, run: Callable[[psycopg.Connection, str], None], after: float) -> None:

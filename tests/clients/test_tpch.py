@@ -55,6 +55,7 @@ def test_rows_arrived(servers: tuple[Server, Server], table: str) -> None:
         assert run(server, "-At", "-c", f"SELECT count(*) FROM {table}") == f"{ROWS[table]}\n"
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("query", tpch.query_files(), ids=lambda path: path.stem)
 def test_query(servers: tuple[Server, Server], query: Path) -> None:
     oracle, gateway = servers

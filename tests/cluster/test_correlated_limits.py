@@ -12,6 +12,8 @@ import pytest
 from tests.cluster.workers import LOOPBACK, Cluster
 from tests.servers import GatewayProcess, Server, open_directory
 
+pytestmark = pytest.mark.turns(together=True)
+
 ROWS = 300_000
 GROUPS = 60
 

@@ -10,13 +10,14 @@ import psycopg
 import pytest
 
 from tests.cluster.workers import LOOPBACK, Cluster
-from tests.servers import GatewayProcess, open_directory, run_sluice, sqlstate_of
+from tests.forks import ask_sluice
+from tests.servers import GatewayProcess, open_directory, sqlstate_of
 
 _ROWS = 400_000
 # Of the executors' processor time: what a statement has cost them when one is killed. It costs a multiple.
 _BEGUN_SECONDS = 1.0
 # A condition that takes a while for each row, and is true for all.
-_SLOW = "length(regexp_replace(repeat(md5(n::text), 20), '[0-9]+', '-', 'g')) > 0"
+_SLOW = "length(regexp_replace(repeat(md5(n::text), 10), '[0-9]+', '-', 'g')) > 0"
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def lose_one(cluster: Cluster, process: GatewayProcess, *statements: str) -> flo
 def consistent(gateway_process: GatewayProcess, cluster: Cluster) -> Iterator[None]:
     """After each test the lake is as the catalog says, and the cluster whole again."""
     yield
-    checked = run_sluice("check", "--data-dir", str(gateway_process.data_dir)).stdout.splitlines()[:-1]
+    checked = ask_sluice("check", "--data-dir", str(gateway_process.data_dir)).stdout.splitlines()[:-1]
     assert [line for line in checked if "lacks a sidecar" not in line] == []
     deadline = time.monotonic() + 60
     while len(cluster.executors()) < 2:
@@ -75,6 +76,7 @@ def consistent(gateway_process: GatewayProcess, cluster: Cluster) -> Iterator[No
         time.sleep(0.2)
 
 
+@pytest.mark.soak
 def test_a_query(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     question = f"SELECT g, count(*), sum(n) FROM source WHERE {_SLOW} GROUP BY g ORDER BY g"
     lose_one(cluster, gateway_process, f"CREATE TABLE of_query AS {question}")
@@ -89,6 +91,7 @@ def test_an_insert(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     assert server.query("SELECT count(*), count(DISTINCT n) FROM inserted") == [[str(_ROWS), str(_ROWS)]]
 
 
+@pytest.mark.soak
 def test_an_update(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     server = gateway_process.server
     server.psql("-qc", "CREATE TABLE updated AS SELECT n, g FROM source")
@@ -98,6 +101,7 @@ def test_an_update(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_a_change_of_type(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     server = gateway_process.server
     server.psql("-qc", "CREATE TABLE retyped AS SELECT n, g FROM source")
@@ -111,6 +115,7 @@ def test_a_change_of_type(gateway_process: GatewayProcess, cluster: Cluster) -> 
     ]
 
 
+@pytest.mark.soak
 def test_rows_that_are_too_many_to_be_held(gateway_process: GatewayProcess, cluster: Cluster) -> None:
     """A client that reads slowly has some of them when the executor goes: all come, or an error, none twice."""
     seen: list[int] = []

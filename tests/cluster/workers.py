@@ -19,6 +19,8 @@ _START_SECONDS_MAX = 60.0
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 # Each process names itself by this address, the gateway's driver too.
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
+# Of the master and the workers, which compute nothing.
+_SMALL = {"SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 class Cluster:
@@ -56,7 +58,11 @@ class Cluster:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    env={**os.environ, **LOOPBACK},
+                    env={
+                        **os.environ,
+                        **LOOPBACK,
+                        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+                    },
                     start_new_session=True,
                 )
             )

@@ -36,6 +36,8 @@ from tests.servers import (
     wait_until_gone,
 )
 
+pytestmark = pytest.mark.soak
+
 _BIN = Path(sys.executable).parent
 _SECONDS_MAX = 60.0
 _BUCKET, _PREFIX = "lake", "sluice/"

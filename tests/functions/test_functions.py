@@ -27,6 +27,7 @@ def pair(request: pytest.FixtureRequest, oracle: Server, gateway: Server) -> Ite
         side.close()
 
 
+@pytest.mark.turns
 def test_they_do_what_they_do_on_postgresql(pair: Pair) -> None:
     pair.ask(SEED, 0, _CASES)
     assert not pair.differences, "\n".join(pair.differences)

@@ -17,6 +17,8 @@ from psycopg.types.range import Range
 from tests.servers import GatewayProcess, Server
 from tests.witness import Witness
 
+pytestmark = pytest.mark.turns
+
 # Two literals of each type; of ranges and of whatever is not here, `_literals` makes them.
 _LITERALS: Final = {
     "bool": ("t", "f"),

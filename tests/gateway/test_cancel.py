@@ -16,7 +16,6 @@ from gateway.wire.messages.startup import CancelRequest
 from tests.gateway.wire import Wire, wire
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, Server, open_directory, start_oracle
-from tests.spark_later import PROGRAM as SPARK_LATER
 
 _SECONDS_MAX = 60.0
 _CANCEL_CODE = (80877102).to_bytes(4)
@@ -65,9 +64,7 @@ def held() -> Iterator[tuple[Server, Holding]]:
             with Holding(catalog.host, catalog.port) as proxy:
                 dsn = f"postgresql://postgres@127.0.0.1:{proxy.port}/shared"
                 arguments = ("--catalog", dsn, "--data-path", str(directory / "lake"))
-                with GatewayProcess(
-                    directory / "data", arguments=arguments, user="sluice", program=SPARK_LATER
-                ) as process:
+                with GatewayProcess(directory / "data", arguments=arguments, user="sluice") as process:
                     process.server.psql("-qc", "CREATE TABLE kept AS SELECT 1 AS n")
                     yield process.server, proxy
         finally:

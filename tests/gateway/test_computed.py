@@ -62,6 +62,7 @@ INSERT INTO computed_numbers VALUES (2, 'x') ON CONFLICT (n) DO UPDATE SET t = (
 """
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "statements",
     [
@@ -107,6 +108,7 @@ def many(gateway: Server) -> Iterator[Server]:
     gateway.psql("-qc", "DROP TABLE computed_many")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [
@@ -124,6 +126,7 @@ def test_all_rows_are_copied_where_all_may_be_needed(many: Server, sql: str, row
     assert many.query(sql) == rows
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("where", ["", "WHERE n > 0"])
 @pytest.mark.parametrize("limit", ["10kB", "3MB"])
 def test_more_than_is_allowed_stays_refused_and_says_why(many: Server, limit: str, where: str) -> None:
@@ -143,6 +146,7 @@ def test_the_limit_is_a_size(numbers: Server) -> None:
         assert connection.execute("SELECT count(c) FROM computed_numbers c").fetchall() == [(_ROWS,)]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [
@@ -372,6 +376,7 @@ def keyed(gateway: Server) -> Iterator[Server]:
     gateway.psql("-qc", "DROP TABLE keyed")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("condition", "count"),
     [

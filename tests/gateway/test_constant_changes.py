@@ -165,6 +165,7 @@ _BY_OTHERS: list[tuple[str, list[object] | None]] = [
 ]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("statement", "parameters", "by_the_gateway"),
     [(*case, True) for case in _BY_THE_GATEWAY] + [(*case, False) for case in _BY_OTHERS],

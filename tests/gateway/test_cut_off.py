@@ -21,7 +21,6 @@ import pytest
 from catalog.schema.synchronisation import Settings
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, Server, open_directory, start_oracle
-from tests.spark_later import PROGRAM as SPARK_LATER
 
 _DELAY = Settings().delay
 _SOON = 30 * _DELAY
@@ -56,7 +55,7 @@ def pair() -> Iterator[Pair]:
                 def gateway(name: str, port: int) -> GatewayProcess:
                     dsn = f"postgresql://postgres@127.0.0.1:{port}/shared"
                     arguments = ("--catalog", dsn, "--data-path", str(directory / "lake"))
-                    return GatewayProcess(directory / name, arguments=arguments, user="sluice", program=SPARK_LATER)
+                    return GatewayProcess(directory / name, arguments=arguments, user="sluice")
 
                 one, other = gateway("one", catalog.port), gateway("other", proxy.port)
                 try:
@@ -144,6 +143,7 @@ def test_a_change_is_settled_when_it_returns(pair: Pair) -> None:
         assert pair.one.server.query("SELECT count(*) FROM settled") == [["0"]]
 
 
+@pytest.mark.turns
 def test_one_that_is_paused_delays_a_change_by_its_lease(pair: Pair) -> None:
     pair.one.server.psql("-qc", "CREATE TABLE waiting (n integer)")
     waited_for: list[str] = []
@@ -167,6 +167,7 @@ def test_one_that_is_paused_delays_a_change_by_its_lease(pair: Pair) -> None:
     eventually(lambda: pair.state(pair.other) == ["serving"])
 
 
+@pytest.mark.turns
 def test_what_one_that_is_paused_holds_is_given_back(pair: Pair) -> None:
     pair.one.server.psql("-qc", "CREATE TABLE held (id integer PRIMARY KEY, n integer)")
     pair.one.server.psql("-qc", "INSERT INTO held VALUES (1, 1)")
@@ -182,6 +183,7 @@ def test_what_one_that_is_paused_holds_is_given_back(pair: Pair) -> None:
     assert pair.other.server.query("SELECT n FROM held") == [["3"]]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("closing", [False, True], ids=["silently", "by closing"])
 def test_one_that_is_cut_off_serves_nothing_until_it_hears_again(pair: Pair, *, closing: bool) -> None:
     name = f"cut_{closing}".lower()
@@ -209,6 +211,7 @@ def test_one_that_is_cut_off_serves_nothing_until_it_hears_again(pair: Pair, *, 
     assert pair.one.server.query(f"SELECT * FROM {name}") == [["1"]]
 
 
+@pytest.mark.turns
 def test_a_change_whose_gateway_dies_is_undone_by_the_other(pair: Pair) -> None:
     pair.one.server.psql("-qc", "CREATE TABLE half (n integer)")
     pair.one.server.psql("-qc", "INSERT INTO half SELECT generate_series(1, 10)")
@@ -270,6 +273,7 @@ def _all_have_more(acknowledged: list[set[int]], before: list[int]) -> bool:
     return all(len(numbers) > count for numbers, count in zip(acknowledged, before, strict=True))
 
 
+@pytest.mark.turns
 def test_a_rolling_restart_loses_nothing(pair: Pair) -> None:
     """Clients that try again at the other address: every acknowledged row is there, once."""
     pair.one.server.psql("-qc", "CREATE TABLE rolled (n integer)")

@@ -9,7 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.servers import GatewayProcess, run_sluice
+from tests.forks import ask_sluice
+from tests.servers import GatewayProcess
 
 _ROWS = 17_000  # of a file: more than are kept in memory; an index has a sidecar of it
 
@@ -167,6 +168,7 @@ def _now(lake: _Lake) -> str:
         return str(row[0])
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", _READS)
 def test_reads_tell(lake: _Lake, name: str) -> None:
     """Also where the files were read before, and what was read of them is kept."""
@@ -179,6 +181,7 @@ def test_reads_tell(lake: _Lake, name: str) -> None:
     lake.run(sql)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", _CHANGES)
 def test_changes_tell(lake: _Lake, name: str) -> None:
     victim = lake.files("large")[1]
@@ -260,7 +263,7 @@ def test_check_tells(lake: _Lake) -> None:
     victim = lake.files("large")[1]
     for damage in _DAMAGES:
         with lake.damaged(victim, damage):
-            checked = run_sluice("check", "--data-dir", str(lake.process.data_dir))
+            checked = ask_sluice("check", "--data-dir", str(lake.process.data_dir))
             assert checked.returncode != 0
             assert victim.name in checked.stdout + checked.stderr
             assert "by the catalog" in checked.stdout + checked.stderr

@@ -208,6 +208,7 @@ def test_settings_and_transactions(both: tuple[Server, Server]) -> None:
     ])  # fmt: skip
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("encoding", "name"), [("euc_jp", "EUC_JP"), ("cp932", "SJIS"), ("gb18030", "GB18030"), ("gbk", "GBK")]
 )
@@ -336,6 +337,7 @@ def test_any_bytes(any_texts: tuple[Server, Server], name: str, literal: bytes, 
     ])  # fmt: skip
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", ["latin1", "utf8", "UNICODE", "EUC_JP", "sql_ascii", "win1252"])
 def test_an_encoding_from_the_start(both: tuple[Server, Server], name: str) -> None:
     answers = []
@@ -383,6 +385,7 @@ def test_psql(oracle: Server, gateway: Server) -> None:
     assert printed[0] == printed[1]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("binary", [False, True])
 def test_psycopg(target: Server, target_schema: str, binary: bool) -> None:
     connection = psycopg.connect(target.url, client_encoding="latin1", options=f"-csearch_path={target_schema}")

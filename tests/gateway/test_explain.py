@@ -57,6 +57,7 @@ _MAKING = {
 }
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("sql", _MAKING)
 def test_of_a_table_that_is_made(gateway: Server, explained: Server, sql: str) -> None:
     rows, plan = _MAKING[sql]
@@ -83,6 +84,7 @@ _TEMPORARY = {
 }
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("sql", _TEMPORARY)
 def test_of_a_temporary_table_that_is_changed(gateway: Server, explained: Server, sql: str) -> None:
     rows, plan = _TEMPORARY[sql]
@@ -100,6 +102,7 @@ def test_of_a_temporary_table_that_is_changed(gateway: Server, explained: Server
         connection.rollback()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("sql", CHANGES)
 def test_analyze_carries_a_change_out(explained: Server, sql: str) -> None:
     plan = _plan(explained, f"EXPLAIN (ANALYZE, COSTS OFF) {sql}")
@@ -109,6 +112,7 @@ def test_analyze_carries_a_change_out(explained: Server, sql: str) -> None:
         assert explained.query("SELECT t FROM explained WHERE n = 1") == [["upserted"]]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("sql", CHANGES)
 def test_without_analyze_nothing_happens(explained: Server, sql: str) -> None:
     before = explained.query("SELECT * FROM explained ORDER BY n")
@@ -153,6 +157,7 @@ def test_parameters(explained: Server) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("sql", "sqlstate"),
     [

@@ -71,6 +71,7 @@ def _rows(client: psycopg.Connection) -> list[tuple[int, ...]]:
     return client.execute("SELECT id FROM t ORDER BY id").fetchall()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("in_block", [False, True])
 @pytest.mark.parametrize("change", _CHANGES)
 def test_what_cannot_be_synced_is_not_committed(

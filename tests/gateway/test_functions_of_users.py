@@ -72,6 +72,7 @@ def functions(gateway: Server, oracle: Server, schema: str) -> Iterator[tuple[Se
     oracle.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "sql",
     [
@@ -99,6 +100,7 @@ def test_functions_of_users(functions: tuple[Server, Server, str], sql: str) -> 
     assert gateway.psql("-qAtc", path + sql).stdout == oracle.psql("-qAtc", path + sql).stdout
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "sql",
     [
@@ -133,6 +135,7 @@ def test_functions_of_users_touch_other_tables(functions: tuple[Server, Server, 
     assert answers[1] == answers[0]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
@@ -226,6 +229,7 @@ def test_portions_count_rows_alone(functions: tuple[Server, Server, str]) -> Non
     assert told[1] == told[0]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("began", ["", "BEGIN", "BEGIN; CREATE TABLE item (n integer)", "BEGIN; TRUNCATE item"])
 @pytest.mark.parametrize(
     "truncating", ["SELECT emptied()", "CALL empties()", "DO 'BEGIN TRUNCATE referred CASCADE; END'"]

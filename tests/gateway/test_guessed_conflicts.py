@@ -10,6 +10,8 @@ import pytest
 from tests.gateway.both_sides import both_sides
 from tests.servers import Server
 
+pytestmark = pytest.mark.turns
+
 _SCHEMA = "guessed_conflicts"
 _TABLES = """
 CREATE TABLE two (id integer PRIMARY KEY, email text UNIQUE, n integer);

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from tests.servers import GatewayProcess, Server, run_sluice
+from tests.forks import ask_sluice
+from tests.servers import GatewayProcess, Server
 from tests.witness import Witness
 
 _ALL_TYPES = """(
@@ -224,7 +225,7 @@ def test_positions_deleted_from_files(
     finally:
         early.close()
     connection.execute("SET sluice.as_of = ''")
-    checked = run_sluice("check", "--data-dir", str(gateway_process.data_dir))
+    checked = ask_sluice("check", "--data-dir", str(gateway_process.data_dir))
     assert checked.returncode == 0, checked.stdout
     connection.execute("VACUUM t")
     assert connection.execute("SELECT count(*), sum(id)::bigint FROM t").fetchall() == [list(was.values())[-1]]
@@ -248,7 +249,7 @@ def test_two_transactions_delete_from_one_file(
     witness = Witness(gateway_process.data_dir)
     assert witness.rows(f"SELECT count(*), sum(id)::BIGINT FROM {witness.lake}.{schema}.t") == expected
     witness.close()
-    checked = run_sluice("check", "--data-dir", str(gateway_process.data_dir))
+    checked = ask_sluice("check", "--data-dir", str(gateway_process.data_dir))
     assert checked.returncode == 0, checked.stdout
 
 
@@ -370,5 +371,5 @@ def test_duckdb_sees_the_same_at_every_snapshot(
     present = lake.rows()
     connection.execute(f"VACUUM {lake.table}".encode())
     assert lake.rows() == present
-    checked = run_sluice("check", "--data-dir", str(gateway_process.data_dir))
+    checked = ask_sluice("check", "--data-dir", str(gateway_process.data_dir))
     assert checked.returncode == 0, checked.stdout

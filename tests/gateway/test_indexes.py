@@ -119,6 +119,7 @@ def _scan(connection: psycopg.Connection, sql: str) -> dict[str, object]:
     return scan
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("condition", _CONDITIONS)
 def test_the_rows_are_those_of_a_whole_scan(connection: psycopg.Connection, condition: str) -> None:
     totals = "SELECT count(*), sum(id), sum(m), min(s), max(ts) FROM {} WHERE {}"

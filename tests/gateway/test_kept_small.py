@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.servers import Server
 
 _SECONDS_MAX = 120.0
 _VACUUMED = "SELECT autovacuum_count FROM pg_stat_sys_tables WHERE relid = 'pg_catalog.pg_depend'::regclass"
 
 
+@pytest.mark.turns
 def test_autovacuum_works_on_catalogs_and_not_on_shadows(gateway: Server) -> None:
     gateway.psql(
         "-qc", "CREATE TABLE kept_small (id integer PRIMARY KEY, t text)",

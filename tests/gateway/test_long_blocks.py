@@ -18,6 +18,8 @@ from psycopg.pq import TransactionStatus
 
 from tests.servers import Server
 
+pytestmark = pytest.mark.turns
+
 _BLOCKS: Final = int(os.environ.get("SLUICE_BLOCKS", "2"))
 _STATEMENTS: Final = int(os.environ.get("SLUICE_BLOCK_STATEMENTS", "120"))
 _DAY: Final = datetime.datetime.now(datetime.UTC).toordinal()

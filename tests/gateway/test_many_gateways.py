@@ -17,7 +17,6 @@ from tests.changes.stages import Held, stopping
 from tests.chaos.workload import check_lake
 from tests.isolation.schedule import Session
 from tests.servers import GatewayProcess, Server, open_directory, run_sluice, start_oracle
-from tests.spark_later import PROGRAM as SPARK_LATER
 
 # What a client of a gateway that lives may meet while the catalog starts again; it is to try again.
 _RETRIABLE = {"57P01", "57P02", "57P03", "40001", None}
@@ -28,7 +27,7 @@ _RESUME_SECONDS_MAX = 30.0
 def two(request: pytest.FixtureRequest) -> Iterator[tuple[GatewayProcess, GatewayProcess]]:
     """Two gateways on one data directory; a test that ends one of them starts it again."""
     with open_directory("two") as directory:
-        one, other = (GatewayProcess(directory / "data", program=SPARK_LATER) for _ in range(2))
+        one, other = (GatewayProcess(directory / "data") for _ in range(2))
         gateways = one, other
         try:
             for gateway in gateways:
@@ -104,6 +103,7 @@ def test_a_change_on_one_dooms_a_transaction_on_the_other(gateways: tuple[Gatewa
         assert there.execute("SELECT n FROM doomed").fetchall() == [(3,)]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("change", ["ALTER TABLE taken ADD UNIQUE (n)", "ALTER TABLE taken ADD CHECK (n > 0)"])
 @pytest.mark.parametrize("at_once", [True, False], ids=["by the next change", "by itself"])
 def test_a_change_whose_gateway_dies_is_undone_by_another(
@@ -147,6 +147,7 @@ def test_rows_locked_through_one_are_locked_for_the_other(gateways: tuple[Gatewa
         assert there.execute("SELECT id FROM locked FOR UPDATE SKIP LOCKED").fetchall() == [(2,)]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
 def test_another_runs_the_catalog_when_its_gateway_goes(
     gateways: tuple[GatewayProcess, GatewayProcess], *, kill: bool
@@ -219,8 +220,8 @@ def test_a_catalog_of_ones_own_is_shared_by_name() -> None:
             server.superuser.psql("-qc", "CREATE DATABASE shared OWNER sluice", "-d", "postgres")
             dsn = f"postgresql://postgres@{server.host}:{server.port}/shared"
             arguments = ("--catalog", dsn, "--data-path", str(directory / "lake"))
-            one = GatewayProcess(directory / "one", arguments=arguments, user="sluice", program=SPARK_LATER)
-            other = GatewayProcess(directory / "other", arguments=arguments, user="sluice", program=SPARK_LATER)
+            one = GatewayProcess(directory / "one", arguments=arguments, user="sluice")
+            other = GatewayProcess(directory / "other", arguments=arguments, user="sluice")
             with one, other:
                 one.server.psql("-qc", "CREATE TABLE t AS SELECT n FROM generate_series(1, 1000) n")
                 assert other.server.query("SELECT sum(n) FROM t") == [["500500"]]

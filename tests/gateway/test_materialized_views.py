@@ -11,7 +11,8 @@ import pytest
 from psycopg import errors
 
 from catalog.postgres.embedded import binaries
-from tests.servers import GatewayProcess, Server, run_sluice
+from tests.forks import ask_sluice
+from tests.servers import GatewayProcess, Server
 from tests.witness import Witness
 
 _STATEMENT_MS_MAX = 60_000
@@ -29,7 +30,7 @@ def _files(process: GatewayProcess, schema: str) -> set[Path]:
 
 def _faults(process: GatewayProcess, schema: str) -> list[str]:
     """What `sluice check` says of the test's own tables."""
-    checked = run_sluice("check", "--data-dir", str(process.data_dir))
+    checked = ask_sluice("check", "--data-dir", str(process.data_dir))
     return [line for line in checked.stdout.splitlines() if f"{schema}/" in line]
 
 
@@ -179,6 +180,7 @@ def test_as_it_was(gateway: Server, schema: str) -> None:
                 read(unpopulated)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("statement", "named"),
     [

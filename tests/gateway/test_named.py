@@ -334,6 +334,7 @@ _SCRIPTS: dict[str, list[Sequence[Message]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", _SCRIPTS)
 def test_answers_as_postgresql_does(both: tuple[Server, Server], name: str) -> None:
     assert_same_answers(both, _SCRIPTS[name])

@@ -11,7 +11,6 @@ import pytest
 from gateway.wire.messages import backend, frontend
 from tests.gateway.wire import Wire
 from tests.servers import GatewayProcess, Server
-from tests.spark_later import PROGRAM as SPARK_LATER
 
 
 def _connected(gateway: Server, database: str) -> psycopg.Connection:
@@ -117,7 +116,7 @@ def test_another_database_is_none(gateway: Server) -> None:
 
 def test_whom_the_owner_lets_connect(data_dir: Path) -> None:
     """Gateways work on where nobody is left that may connect, and when they are started anew anybody can."""
-    with GatewayProcess(data_dir, program=SPARK_LATER) as process:
+    with GatewayProcess(data_dir) as process:
         with _connected(process.server, "sluice") as owner:
             owner.execute("CREATE TABLE t AS SELECT n FROM generate_series(1, 3) n")
             owner.execute("REVOKE ALL ON DATABASE sluice FROM PUBLIC")
@@ -125,6 +124,6 @@ def test_whom_the_owner_lets_connect(data_dir: Path) -> None:
             owner.execute("REVOKE CONNECT ON DATABASE sluice FROM sluice_gateway")
         with _connected(process.server, "postgres") as owner:
             owner.execute("ALTER DATABASE sluice ALLOW_CONNECTIONS false")
-    with GatewayProcess(data_dir, program=SPARK_LATER) as process, _connected(process.server, "sluice") as owner:
+    with GatewayProcess(data_dir) as process, _connected(process.server, "sluice") as owner:
         owner.execute("ALTER TABLE t ADD CHECK (n < 4)")
         assert owner.execute("SELECT count(*) FROM t").fetchone() == (3,)

@@ -85,6 +85,7 @@ def test_columns_change(connection: psycopg.Connection) -> None:
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (1,)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("value", "raised", "text"),
     [

@@ -41,7 +41,7 @@ def test_all_rows_of_a_large_table_are_changed(portioned: Server) -> None:
         assert found.fetchone() == (rows, 0)
 
 
-@pytest.mark.parametrize("parameters", [None, [0]])
+@pytest.mark.parametrize("parameters", [None, pytest.param([0], marks=pytest.mark.soak)])
 def test_rows_of_all_portions_are_returned_once(portioned: Server, parameters: list[int] | None) -> None:
     rows = SMALL_ROWS + 10
     above = "0" if parameters is None else "%s"
@@ -86,6 +86,7 @@ def test_spark_finds_the_rows_that_postgres_changes(portioned: Server) -> None:
         connection.rollback()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "sql",
     [

@@ -64,6 +64,7 @@ async def test_a_batch_is_few_files(gateway_process: GatewayProcess, schema: str
     assert 0 < len(list((gateway_process.data_dir / "lake" / schema).rglob("*.parquet"))) < 20
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("bad", [(500, "again"), (5000, "bad")])
 async def test_one_that_fails_undoes_the_batch(
     target: Server, target_schema: str, batch: str, bad: tuple[int, str]
@@ -121,6 +122,7 @@ async def test_a_batch_waits_for_a_key_of_another(target: Server, target_schema:
     assert (_summary(target, batch) or ())[:2] == (10, 45)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("way", ["pg_cancel_backend", "lock_timeout", "statement_timeout"])
 async def test_a_batch_that_is_ended_while_it_waits_is_not_begun_again(
     target: Server, target_schema: str, batch: str, way: str

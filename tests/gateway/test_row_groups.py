@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 
 from tests.servers import Server
+
+pytestmark = pytest.mark.turns
 
 # Several row groups of 32,768 rows.
 _ROWS = 110_000

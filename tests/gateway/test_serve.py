@@ -74,6 +74,7 @@ def test_it_says_what_it_starts_and_then_where_it_is(data_dir: Path, listen: str
     wait_until_gone(set(children))
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after", ["starting the embedded PostgreSQL", "starting Spark (local[*])"])
 def test_it_can_be_stopped_while_it_starts(data_dir: Path, stop: signal.Signals, after: str) -> None:
@@ -94,7 +95,7 @@ def test_it_can_be_stopped_while_it_starts(data_dir: Path, stop: signal.Signals,
 
 def test_a_second_signal_does_not_wait_for_statements(data_dir: Path) -> None:
     """SIGTERM lets a statement go on; a second one ends it, and the client is told why."""
-    process = GatewayProcess(data_dir, arguments=("--grace", "60")).start()
+    process = GatewayProcess(data_dir, arguments=("--grace", "60"), program=(str(SLUICE),)).start()
     with closing(psycopg.connect(process.server.url, autocommit=True)) as connection:
         connection.pgconn.send_query(b"SELECT pg_sleep(50)")
         time.sleep(0.5)
@@ -112,6 +113,7 @@ def test_a_second_signal_does_not_wait_for_statements(data_dir: Path) -> None:
     wait_until_gone(children)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

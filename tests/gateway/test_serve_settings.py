@@ -17,7 +17,8 @@ from gateway.cli.main import _parser
 from gateway.cli.serve_settings import SETTINGS, as_table, resolved
 from storage.spark.jvm import EngineSettings, spark_settings
 from storage.spark.spark_conf import CHOOSABLE, default_driver_memory, read_defaults
-from tests.servers import GatewayProcess, free_port, run_sluice
+from tests.forks import ask_sluice
+from tests.servers import SLUICE, GatewayProcess, free_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,6 +78,7 @@ def test_the_command_line_wins_over_variables_and_these_over_the_file(tmp_path: 
     }
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -102,6 +104,7 @@ def test_a_file_that_says_nothing_that_is_known(tmp_path: Path, content: str, sa
     assert said in caught.value.message
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("variable", "text", "said"),
     [
@@ -118,7 +121,7 @@ def test_a_variable_that_says_nothing_that_is_known(variable: str, text: str, sa
 
 
 def test_a_file_that_is_not_there() -> None:
-    done = run_sluice("check", "--config", "/nowhere/sluice.toml")
+    done = ask_sluice("check", "--config", "/nowhere/sluice.toml")
     assert (done.returncode, done.stderr) == (
         1,
         "sluice: cannot read /nowhere/sluice.toml: No such file or directory\n",
@@ -127,7 +130,7 @@ def test_a_file_that_is_not_there() -> None:
 
 def test_the_help_and_the_documentation_are_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
-    text = run_sluice("serve", "--help").stdout
+    text = ask_sluice("serve", "--help").stdout
     for setting in SETTINGS:
         assert f"--{setting.name}" in text
         assert setting.variable in text
@@ -135,6 +138,7 @@ def test_the_help_and_the_documentation_are_the_table(monkeypatch: pytest.Monkey
     assert as_table() in documented, "print it anew: gateway.cli.serve_settings.as_table()"
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "name",
     [
@@ -145,7 +149,7 @@ def test_the_help_and_the_documentation_are_the_table(monkeypatch: pytest.Monkey
     ],
 )  # fmt: skip
 def test_settings_of_spark_that_are_not_the_users(name: str) -> None:
-    done = run_sluice("serve", "--spark-conf", f"{name}=x")
+    done = ask_sluice("serve", "--spark-conf", f"{name}=x")
     assert done.returncode == 1
     assert re.fullmatch(rf"sluice: {re.escape(name)} cannot be set: \S.*\n", done.stderr)
 
@@ -187,7 +191,7 @@ def test_a_gateway_that_is_told(data_dir: Path) -> None:
     defaults.write_text("spark.sql.shuffle.partitions 3\nspark.app.name file\n")
     told = {"SLUICE_SPARK_DEFAULTS": str(defaults), "SLUICE_SPARK_CONF": "spark.app.name=variable"}
     arguments = ("--spark", "local[1]", "--spark-ui", "--driver-memory", "700m", "--reserved-connections", "1")
-    with GatewayProcess(data_dir, arguments=arguments, environment=told) as gateway:
+    with GatewayProcess(data_dir, arguments=arguments, environment=told, program=(str(SLUICE),)) as gateway:
         with psycopg.connect(gateway.server.url) as client:
             client.execute("CREATE TABLE t (a integer)")
             client.execute("INSERT INTO t VALUES (1)")

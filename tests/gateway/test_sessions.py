@@ -10,18 +10,35 @@ import datetime
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.gateway.orphans import orphans
 from tests.leftovers import Leftovers
 from tests.servers import GatewayProcess, Server
+from tests.tiers import ROOT
 
 _DAY = int(os.environ.get("SLUICE_ANSWERS_SEED") or datetime.date.today().toordinal())
 _SETTINGS = {"sluice.engine": "spark", "sluice.hot_rows": "0"} if _DAY % 2 else {"sluice.engine": "auto"}
-_FOLDER = Path(__file__).parent.parent / "golden" / "sessions"
+_FOLDER = ROOT / "tests" / "golden" / "sessions"
 SCRIPTS = sorted(path.name for path in _FOLDER.glob("*.sql"))
+# Of the tier `fast` with every commit: rights, transactions, and what finds planted faults. The others by turns.
+_NAMES = """
+alone cut-anywhere constraint-modes-in-blocks constraints correlated-limits effects-references enums failing-rows
+functions-attacked functions-rights guards-before-changes initial-defaults keys orders-of-nulls pending-checks
+pipelines procedures-beside-hostile-names procedures-ending-transactions read-only references row-security
+row-security-attacks row-security-changes row-security-ddl settings-of-transactions settings-that-mislead transactions
+triggers-views
+"""
+_ALWAYS = _NAMES.split()
+
+
+def _cases() -> Iterator[ParameterSet]:
+    for script in SCRIPTS:
+        name, path = script.removesuffix(".sql"), (_FOLDER / script).relative_to(ROOT).as_posix()
+        always = name in _ALWAYS or name.endswith("-in-blocks")
+        yield pytest.param(script, marks=[] if always else [pytest.mark.turns(path, every=3)])
 
 
 def printed(server: Server, script: str, settings: Mapping[str, str]) -> list[str]:
@@ -49,7 +66,7 @@ def emptied(oracle: Server, gateway: Server, leftovers: dict[str, Leftovers]) ->
             done.result()
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", list(_cases()))
 def test_prints_what_it_prints_on_postgresql(emptied: tuple[Server, Server], script: str) -> None:
     """At the same time: some of a script is waiting."""
     with ThreadPoolExecutor() as threads:

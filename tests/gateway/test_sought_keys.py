@@ -78,6 +78,7 @@ def _made(session: psycopg.Connection, body: str) -> str:
     return f"SELECT {name}(7)"
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("body", BY_KEYS)
 def test_only_rows_with_the_keys_are_copied(session: psycopg.Connection, body: str) -> None:
     asked = _made(session, BY_KEYS[body])

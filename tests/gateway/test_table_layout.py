@@ -92,6 +92,7 @@ def test_columns_change(connection: psycopg.Connection) -> None:
     assert connection.execute("SELECT * FROM t").fetchall() == [("1", "x")]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("value", "raised", "text"),
     [
@@ -121,6 +122,7 @@ def test_refused_keys(connection: psycopg.Connection, value: str, raised: type[E
     assert connection.execute("SELECT to_regclass('u')").fetchone() == (None,)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("statement", "text"),
     [

@@ -72,6 +72,7 @@ def ended(connection: psycopg.Connection, statement: str) -> tuple[str | None, s
     return raised.value.sqlstate, raised.value.diag.message_primary, connection.closed
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "statement",
     [
@@ -126,6 +127,7 @@ def test_statement_timeout_while_spark_analyses(timed: tuple[Server, Server]) ->
             assert connection.execute("SELECT n FROM changed").fetchall() == [(1,)]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("mode", "statement"),
     [
@@ -161,6 +163,7 @@ def test_statement_timeout_of_a_change_that_waits(held: tuple[Server, Server], m
     assert told[1] == told[0] == ("57014", "canceling statement due to statement timeout", False)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("statement", ["COMMIT", "SELECT setval('counted', 1)", "DROP TABLE IF EXISTS beside, held"])
 def test_statement_timeout_of_a_block_that_waits(held: tuple[Server, Server], statement: str) -> None:
     """A change that was made in a block is made once more when the block is settled: another may hold its lock."""
@@ -194,6 +197,7 @@ def test_statement_timeout_of_copy(timed: tuple[Server, Server]) -> None:
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("first", [f"{_SLOW}", f"DECLARE c CURSOR FOR {_SLOW}", "UPDATE changed SET n = n", "BEGIN"])
 def test_a_client_that_idles_in_a_block(timed: tuple[Server, Server], first: str) -> None:
     """Not the backend that waits for Spark: the statement is done, then the client is sent away."""
@@ -244,17 +248,18 @@ def test_a_client_that_reads_slowly_does_not_idle(timed: tuple[Server, Server]) 
     """Neither does one that lets a cursor rest no longer than it may."""
 
     def read(server: Server) -> int:
-        with connected(server, idle_in_transaction_session_timeout="2000") as connection, connection.transaction():
+        with connected(server, idle_in_transaction_session_timeout="1000") as connection, connection.transaction():
             rows = 0
             for row in connection.cursor().stream("SELECT rpad(a.n::text, 400, 'x') FROM timed a"):
                 rows += len(row)
                 if rows in (1, 100_000):
-                    time.sleep(3.0)
+                    time.sleep(1.5)
             return rows
 
     assert on_both(timed, read) == [200_000, 200_000]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("block", ["BEGIN; ", ""], ids=["block", "alone"])
 @pytest.mark.parametrize("statement", [_LONG, f"UPDATE changed SET n = ({_LONG})"], ids=["select", "update"])
 def test_transaction_timeout_in_the_middle(timed: tuple[Server, Server], block: str, statement: str) -> None:

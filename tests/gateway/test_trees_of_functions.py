@@ -80,6 +80,7 @@ def both(gateway: Server, oracle: Server, schema: str) -> Iterator[str]:
     oracle.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("function", _FUNCTIONS)
 def test_what_functions_print_is_not_the_statement(gateway: Server, oracle: Server, both: str, function: str) -> None:
     for statement in _STATEMENTS:

@@ -58,6 +58,7 @@ def _connected(server: Server, schema: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("change", _CHANGES)
 def test_who_does_not_use_the_type(gateway: Server, made: str, change: str) -> None:
     with _connected(gateway, made) as changing:
@@ -78,6 +79,7 @@ def test_who_does_not_use_the_type(gateway: Server, made: str, change: str) -> N
             assert beside.execute("SELECT count(*) FROM moods").fetchone() == (2,)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("of", ["mood", "mood[]", "of_mood", "pair_of_mood"])
 def test_who_has_made_a_column_of_the_type(gateway: Server, made: str, of: str) -> None:
     """Its rows are rewritten, though they are committed only afterwards."""

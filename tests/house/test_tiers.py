@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests import tiers
 
 _TESTS = {f"tests/test_{number}.py::test": float(number) for number in range(1, 30)}
@@ -53,6 +55,31 @@ def test_a_tier_is_taken_or_a_file() -> None:
     assert not by_tier["fast"] & by_tier["soak"]
     assert by_tier["all"] == by_tier["fast"] | by_tier["soak"] | by_tier["suites"] == _collected(folder)
     assert _collected("--tier", "fast", "--soak-seed", "a", "--soak-seconds", "1e9", folder) == by_tier["all"]
+
+
+def test_tests_by_turns_are_of_fast_with_one_commit_and_of_soak_with_others() -> None:
+    path = "tests/planner/test_nested_calls.py"
+    fast, soak = (_collected("--tier", tier, "--turn", "a", path) for tier in ("fast", "soak"))
+    assert fast
+    assert soak
+    assert not fast & soak
+    assert fast | soak == _collected(path)
+    assert fast != _collected("--tier", "fast", "--turn", "b", path)
+
+
+def test_what_changed_has_its_turn(request: pytest.FixtureRequest) -> None:
+    item = request.node
+    item.add_marker(pytest.mark.turns("tests/golden/a.sql"))
+    names = list(map(str, range(20)))
+    assert {tiers.Turn(name).has(item) for name in names} == {False, True}
+    for changed in ("tests/golden/a.sql", "tests/house/test_tiers.py"):
+        turns = [tiers.Turn(name, frozenset({changed})) for name in names]
+        assert all(tiers.selected([item], "fast", turn, None, 0.0) == [item] for turn in turns)
+
+
+def test_a_commit_that_changes_all_keeps_to_its_time() -> None:
+    turn = tiers.Turn("a", frozenset(name.partition("::")[0] for name in _TESTS))
+    assert 60.0 < sum(_TESTS[name] for name in turn.changed_too(_TESTS)) <= 120.0
 
 
 def test_a_file_that_is_all_of_soak_is_taken_whole() -> None:

@@ -102,6 +102,7 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
 }
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", _SCRIPTS)
 def test_known(oracle: Server, gateway: Server, name: str) -> None:
     assert_same_answers((oracle, gateway), [*_SCRIPTS[name], *_QUERY])

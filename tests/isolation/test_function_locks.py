@@ -119,6 +119,7 @@ def _beside(connect: Connect, first: str, waiting: str, second: str) -> tuple[li
         return errors + waits.end(), _values(other)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("waiting", _WAITING.values(), ids=_WAITING)
 @pytest.mark.parametrize("change", _CHANGES.values(), ids=_CHANGES)
 def test_the_holder_of_the_lock_goes_on(connect: Connect, waiting: str, change: str) -> None:

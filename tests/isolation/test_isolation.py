@@ -10,10 +10,11 @@ from _pytest.mark import ParameterSet
 
 from tests.isolation.schedule import own_schema, read, run, run_on_all
 from tests.servers import Server
+from tests.tiers import ROOT
 
 _SCHEDULES = sorted((Path(__file__).parent.parent / "golden" / "isolation").glob("*.txt"))
 _LEVELS = ("READ COMMITTED", "REPEATABLE READ")
-# Those to which the level makes no difference: one of the two, by turns, is of the tier `fast`.
+# Those to which the level makes no difference: one of the two is of the tier `fast`, by turns.
 _NAMES = """
 advisory-locks commit-waits conflict-meets-key-change conflict-waits constraint-rolled-back cursor-for-update
 deadlock deletion-after-own-change deletion-waits-for-reference dirty-read error-frees-locks for-key-share
@@ -32,8 +33,11 @@ _SAME_AT_BOTH = _NAMES.split()
 def _cases() -> Iterator[ParameterSet]:
     for path in _SCHEDULES:
         for level in _LEVELS:
-            rests = path.stem in _SAME_AT_BOTH and level != _LEVELS[_SAME_AT_BOTH.index(path.stem) % 2]
-            yield pytest.param(path, level, marks=[pytest.mark.soak] if rests else [], id=f"{path.stem}-{level}")
+            marks: list[pytest.MarkDecorator] = []
+            if path.stem in _SAME_AT_BOTH:
+                rests = level != _LEVELS[_SAME_AT_BOTH.index(path.stem) % 2]
+                marks = [pytest.mark.soak if rests else pytest.mark.turns(path.relative_to(ROOT).as_posix(), every=3)]
+            yield pytest.param(path, level, marks=marks, id=f"{path.stem}-{level}")
 
 
 @pytest.mark.parametrize(("path", "level"), list(_cases()))

@@ -62,6 +62,7 @@ def test_privileges(target: Server, target_schema: str, jobs: str) -> None:
         )
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "statement",
     [
@@ -113,6 +114,7 @@ def test_explain_of_a_locking_query(gateway: Server, schema: str) -> None:
     assert any("job" in line for [line, *_] in plan)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("change", ["UPDATE job SET state = 'mine' WHERE id = 2", "DELETE FROM job WHERE id = 2"])
 @pytest.mark.parametrize(
     ("other_change", "kind"), [("DELETE FROM job", "delete"), ("UPDATE job SET id = id", "update")]

@@ -26,6 +26,7 @@ _CLAIMS = [
 ]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("path", _SCHEDULES, ids=lambda path: path.stem)
 def test_transcript(gateway_process: GatewayProcess, schema: str, path: Path) -> None:
     with as_claimed(gateway_process, path):

@@ -34,6 +34,7 @@ def connect(gateway: Server, schema: str) -> Callable[..., psycopg.Connection]:
     return connected
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("upsert", _UPSERTS.values(), ids=_UPSERTS)
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
 def test_a_row_changes_while_the_upsert_runs(

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from tests.conftest import _NUMBERS
-from tests.servers import GatewayProcess, Server, open_directory, run_sluice
+from tests.forks import ask_sluice
+from tests.servers import GatewayProcess, Server, open_directory
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def lake(kept: GatewayProcess) -> Iterator[Server]:
     server.psql("-qc", f"ALTER ROLE CURRENT_USER SET search_path = {name}")
     retain(server, None)
     yield server
-    checked = run_sluice("check", "--data-dir", str(kept.data_dir))
+    checked = ask_sluice("check", "--data-dir", str(kept.data_dir))
     assert checked.stdout == "the lake is consistent\n"
     server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {name} CASCADE")
 

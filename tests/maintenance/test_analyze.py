@@ -10,6 +10,8 @@ from gateway.execution.maintenance.analyze import SAMPLE_ROWS, distinct
 from tests.maintenance.conftest import connect
 from tests.servers import Server
 
+pytestmark = pytest.mark.turns(together=True)
+
 _ROWS = 100_000
 
 

@@ -64,6 +64,7 @@ def lake_totals(server: Server) -> tuple[object, ...] | None:
         return connection.execute("SELECT count(*), sum(price) FROM item").fetchone()
 
 
+@pytest.mark.turns
 def test_duckdb_reads_the_same_at_every_snapshot(lake: Server, kept: GatewayProcess) -> None:
     ((schema,),) = lake.query("SELECT current_schema()")
     with connect(lake, autocommit=True) as connection:
@@ -101,6 +102,7 @@ def test_files_without_live_rows_go(lake: Server) -> None:
     assert lake.query("SELECT count(*) FROM item") == [["0"]]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "holding",
     [
@@ -202,6 +204,7 @@ async def test_it_gives_way_to_a_change_of_the_schema(lake: Server, kept: Gatewa
     assert files_of(lake, "item") == 1
 
 
+@pytest.mark.turns
 def test_it_goes_on_beside_a_change_that_is_deferred(lake: Server) -> None:
     lake.psql("-q", sql="CREATE TABLE item (id integer); INSERT INTO item VALUES (1); INSERT INTO item VALUES (2);")
     with connect(lake) as changing:
@@ -221,6 +224,7 @@ def _until(done: Callable[[], bool], work: Callable[[], None], failures: list[Ex
         failures.append(error)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("seconds", [6, pytest.param(25, marks=pytest.mark.soak)])
 def test_writers_and_readers_never_notice(lake: Server, seconds: float) -> None:
     """READ COMMITTED sessions update, delete, lock and count, while files are merged all the time: no error, no row
@@ -277,6 +281,7 @@ def test_writers_and_readers_never_notice(lake: Server, seconds: float) -> None:
     assert lake.query("SELECT count(*), count(DISTINCT id) FROM job") == [[str(1000 - taken[0])] * 2]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("hot_rows", [0, 100])
 def test_writers_who_never_pause_do_not_hold_it_off(lake: Server, kept: GatewayProcess, hot_rows: int) -> None:
     """There is always a transaction with locks of rows, and always a file that has changed since it was read."""
@@ -321,6 +326,7 @@ def test_writers_who_never_pause_do_not_hold_it_off(lake: Server, kept: GatewayP
     witness.close()
 
 
+@pytest.mark.turns
 def test_full_and_cluster(lake: Server) -> None:
     with connect(lake, autocommit=True) as connection:
         connection.execute("CREATE TABLE item (id integer PRIMARY KEY, name text)")
@@ -345,6 +351,7 @@ def test_full_and_cluster(lake: Server) -> None:
             block.execute("CLUSTER item")
 
 
+@pytest.mark.turns
 def test_the_background() -> None:
     """A gateway that is left to itself merges what piles up, and lets go of what is past the retention."""
     with open_directory("background") as directory, GatewayProcess(directory / "data", maintenance=True) as process:

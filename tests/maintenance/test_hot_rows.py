@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
+from tests.forks import ask_sluice
 from tests.maintenance.conftest import connect
-from tests.servers import GatewayProcess, Server, open_directory, run_sluice
+from tests.servers import GatewayProcess, Server, open_directory
 from tests.witness import Witness
+
+pytestmark = pytest.mark.turns(together=True)
 
 _SETTINGS = {
     "sluice.retention": "7 days",
@@ -29,7 +32,7 @@ def flushing() -> Iterator[GatewayProcess]:
         for name, value in _SETTINGS.items():
             _set(process.server, name, value)
         yield process
-        checked = run_sluice("check", "--data-dir", str(process.data_dir))
+        checked = ask_sluice("check", "--data-dir", str(process.data_dir))
         assert checked.stdout == "the lake is consistent\n"
 
 

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
+from tests.forks import ask_sluice
 from tests.maintenance.conftest import changing, connect, read_and_skipped
-from tests.servers import GatewayProcess, Server, run_sluice
+from tests.servers import GatewayProcess, Server
 from tests.witness import Witness
+
+pytestmark = pytest.mark.turns(together=True)
 
 
 class File(NamedTuple):
@@ -332,7 +335,7 @@ def test_wrong_values_are_told(lake: Server, kept: GatewayProcess) -> None:
         ):
             catalog.execute(inside.encode(), [place, f'"{wrong}"', place, value])
             try:
-                found = run_sluice("check", "--data-dir", str(kept.data_dir)).stdout.splitlines()
+                found = ask_sluice("check", "--data-dir", str(kept.data_dir)).stdout.splitlines()
             finally:
                 catalog.execute(inside.encode(), [place, f'"{value}"', place, wrong])
             assert {line.split(": ", 2)[0] for line in found[:-1]} == {"partition"}

@@ -13,6 +13,8 @@ from tests.maintenance.conftest import changing, connect, files_of, read_and_ski
 from tests.servers import GatewayProcess, Server
 from tests.witness import Witness
 
+pytestmark = pytest.mark.turns(together=True)
+
 _ROWS = 33_000
 _LOADS = 22
 _SETTINGS = {

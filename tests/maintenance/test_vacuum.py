@@ -60,6 +60,7 @@ def test_all_that_is_past_it_goes(item: Server, kept: GatewayProcess) -> None:
     assert parquet_files(kept, item) == set()
 
 
+@pytest.mark.turns
 def test_the_retention_is_counted_from_what_was_then(item: Server) -> None:
     """The newest snapshot before the retention stays: it is what the lake was all the time since."""
     item.psql("-qc", "SELECT pg_sleep(1.5)")
@@ -71,6 +72,7 @@ def test_the_retention_is_counted_from_what_was_then(item: Server) -> None:
     assert out == "10\n"
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
 def test_a_transaction_keeps_its_snapshot(item: Server, level: str) -> None:
     retain(item, "0")
@@ -129,6 +131,7 @@ def test_a_session_in_the_past_keeps_its_snapshot(item: Server) -> None:
         assert snapshots(item) == 1
 
 
+@pytest.mark.turns
 def test_a_role_may_do_what_postgresql_lets_it(item: Server) -> None:
     item.psql("-q", sql="DROP ROLE IF EXISTS keeper; CREATE ROLE keeper LOGIN; ALTER ROLE keeper SET search_path = ''")
     ((schema,),) = item.query("SELECT current_schema()")
@@ -162,6 +165,7 @@ def test_settings_are_the_lakes_own(item: Server) -> None:
     ]
 
 
+@pytest.mark.turns
 def test_another_gateways_readers_are_safe(item: Server, kept: GatewayProcess) -> None:
     """Two gateways over one catalog: what one removes nobody reads at the other."""
     retain(item, "0")

@@ -9,10 +9,14 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.workers import LOOPBACK, Cluster
 from tests.object_store.conftest import DATA_PATH, store_options
 from tests.object_store.s3_server import BUCKET, S3Server
 from tests.servers import GatewayProcess, open_directory
+
+pytestmark = pytest.mark.soak
 
 
 def _mirror(s3: S3Server, folder: Path) -> None:

@@ -14,9 +14,10 @@ import duckdb
 import psycopg
 import pytest
 
+from tests.forks import ask_sluice
 from tests.object_store.conftest import DATA_PATH, store_options
 from tests.object_store.s3_server import BUCKET, CREDENTIALS, REGION, Request, S3Server
-from tests.servers import GatewayProcess, Server, free_port, open_directory, run_sluice, sqlstate_of
+from tests.servers import GatewayProcess, Server, free_port, open_directory, sqlstate_of
 from tests.witness import extension
 
 
@@ -31,7 +32,7 @@ def schema(stored: GatewayProcess, healthy: S3Server) -> Iterator[str]:
 def check(process: GatewayProcess, s3: S3Server) -> str:
     """What `sluice check` prints, sidecars that are not made yet left out."""
     before = _temporary_copies()
-    checked = run_sluice("check", "--data-dir", str(process.data_dir), *store_options(s3))
+    checked = ask_sluice("check", "--data-dir", str(process.data_dir), *store_options(s3))
     assert not checked.stderr, checked.stderr
     assert _temporary_copies() <= before, "its copies go with it"
     return "\n".join(line for line in checked.stdout.splitlines()[:-1] if "lacks a sidecar" not in line)
@@ -43,7 +44,7 @@ def _temporary_copies() -> set[Path]:
 
 def witness(process: GatewayProcess, s3: S3Server, sql: str) -> list[tuple[object, ...]]:
     """What DuckDB reads, by its own extension for S3."""
-    attach = run_sluice("attach", "--data-dir", str(process.data_dir), *store_options(s3)).stdout
+    attach = ask_sluice("attach", "--data-dir", str(process.data_dir), *store_options(s3)).stdout
     with duckdb.connect() as connection:
         for name in ("postgres_scanner", "ducklake", "httpfs"):
             connection.execute(f"LOAD '{extension(name)}'")
@@ -89,6 +90,7 @@ def test_rows_go_to_the_store_and_come_back(stored: GatewayProcess, healthy: S3S
     assert not any((stored.data_dir / "lake").iterdir()), "nothing goes into the folder of a local lake"
 
 
+@pytest.mark.turns
 def test_an_old_snapshot_stays_and_expiry_removes_objects(
     stored: GatewayProcess, healthy: S3Server, schema: str
 ) -> None:
@@ -148,6 +150,7 @@ def test_a_statement_fails_with_the_store_and_the_next_succeeds(
     assert check(stored, healthy) == ""
 
 
+@pytest.mark.turns
 def test_a_store_that_is_slow_and_fails_at_random_loses_nothing(
     stored: GatewayProcess, healthy: S3Server, schema: str
 ) -> None:
@@ -186,6 +189,7 @@ def test_a_store_that_is_slow_and_fails_at_random_loses_nothing(
     assert check(stored, healthy) == ""
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("options", ["", "WITH (sluice.sort_by = 'n')", "WITH (sluice.partition_by = 'bucket(3, n)')"])
 def test_compaction_publishes_no_file_that_is_not_stored(
     stored: GatewayProcess, healthy: S3Server, schema: str, options: str
@@ -210,6 +214,7 @@ def test_compaction_publishes_no_file_that_is_not_stored(
     assert check(stored, healthy) == ""
 
 
+@pytest.mark.turns
 def test_damage_is_told(stored: GatewayProcess, healthy: S3Server, schema: str) -> None:
     server, before = stored.server, set(healthy.objects())
     with psycopg.connect(server.url, autocommit=True) as connection:
@@ -244,6 +249,7 @@ def copied(process: GatewayProcess) -> int:
     return sum(place.stat().st_size for place in process.data_dir.glob("copies-*/**/*.parquet"))
 
 
+@pytest.mark.turns
 def test_copies_keep_to_their_limit_and_two_gateways_keep_apart(own: GatewayProcess, healthy: S3Server) -> None:
     own.start()
     server = own.server
@@ -296,6 +302,7 @@ def _insert(server: Server) -> None:
         connection.execute("INSERT INTO t SELECT generate_series(1, 60000)")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -306,7 +313,7 @@ def _insert(server: Server) -> None:
     ],
 )
 def test_what_serve_refuses(healthy: S3Server, data_dir: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = run_sluice("serve", "--data-dir", str(data_dir), *store_options(healthy), *arguments)
+    done = ask_sluice("serve", "--data-dir", str(data_dir), *store_options(healthy), *arguments)
     assert done.returncode == 1
     assert words in done.stderr
     assert "Traceback" not in done.stderr

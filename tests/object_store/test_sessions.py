@@ -13,6 +13,8 @@ from tests.gateway.test_sessions import SCRIPTS, printed
 from tests.leftovers import Leftovers
 from tests.servers import GatewayProcess, Server
 
+pytestmark = pytest.mark.turns(together=True)
+
 _DAY = int(os.environ.get("SLUICE_ANSWERS_SEED") or datetime.date.today().toordinal())
 # The scripts of one day: one of so many.
 _PARTS = 20

@@ -42,6 +42,7 @@ def test_every_signature_is_postgres_own(probes: Laboratory) -> None:
     assert sorted(row.signature for row in ROWS if row.signature not in known) == []
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("signature", "sql"), [(row.signature, sql) for row in ROWS for sql in probes_of(row)])
 def test_probe(probes: Laboratory, signature: str, sql: str) -> None:
     expected, found = probes.on_postgres(sql), probes.on_spark(sql)

@@ -224,6 +224,7 @@ def tables(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory)
     laboratory.close()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("sql", QUERIES)
 def test_answer(tables: Laboratory, sql: str) -> None:
     expected, found = tables.on_postgres(sql), tables.on_spark(sql)
@@ -250,6 +251,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("sql", REFUSED)
 def test_what_is_no_join_is_refused(tables: Laboratory, sql: str) -> None:
     with pytest.raises(SluiceError) as caught:

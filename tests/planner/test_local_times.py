@@ -51,6 +51,7 @@ def moments(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
     laboratory.close()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("zone", ZONES)
 def test_local_times_are_resolved_as_postgresql_does(moments: Laboratory, zone: str) -> None:
     session = replace(SessionValues(NOW, NOW), time_zone=zone)

@@ -48,6 +48,7 @@ def _sql(kind: str, depth: int) -> str:
     return f"SELECT id, {expression} FROM {table} WHERE {_TAME.get(table, 'true')} ORDER BY id"
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kind", _NESTED)
 def test_nested_calls(probes: Laboratory, kind: str) -> None:
     lengths = [len(probes.plan(_sql(kind, depth)).sql) for depth in (6, 12, 24)]

@@ -70,9 +70,9 @@ def test_a_large_tree_is_read_in_milliseconds(postgres: EmbeddedPostgres) -> Non
     text = analysed(postgres, "SELECT " + ", ".join(f"{n} + length('{n}')" for n in range(40)))
     assert len(text) > 12_000
     nodes.parse(text)
-    start = time.perf_counter()
+    start = time.thread_time()
     nodes.parse(text)
-    assert time.perf_counter() - start < 0.05
+    assert time.thread_time() - start < 0.05
 
 
 def test_references_are_found_in_sublinks_and_views(postgres: EmbeddedPostgres) -> None:

@@ -119,6 +119,7 @@ def test_rows_that_are_added_have_keys(connection: psycopg.Connection, probes: L
     connection.execute("TRUNCATE looked_up CASCADE")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("statement", SCANS)
 def test_scans_name_keys(connection: psycopg.Connection, probes: Laboratory, statement: str) -> None:
     found = [scan.wanted for plan in _planned(connection, probes, statement) for scan in plan.scans]

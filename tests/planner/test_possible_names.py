@@ -43,6 +43,6 @@ def test_search_paths_of_functions() -> None:
 
 @pytest.mark.parametrize("part", ["x", "x.", "x ", '"x', '"', ".", " ", "x$", "$", "x" + " " * 9, "ä", "1"])
 def test_long_texts(part: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     words_in([part * (LENGTH_MAX // len(part) + 1)], ["search_path=a, b"])
-    assert time.monotonic() - began < _SECONDS_MAX
+    assert time.thread_time() - began < _SECONDS_MAX

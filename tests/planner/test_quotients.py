@@ -50,6 +50,7 @@ def quotients(probes: Laboratory) -> Laboratory:
     return probes
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("quotient", _QUOTIENTS)
 def test_digits_are_postgresqls(quotients: Laboratory, quotient: str) -> None:
     sql = f"SELECT id, {quotient} FROM quotients WHERE {_QUOTIENTS[quotient]} ORDER BY id"

@@ -120,11 +120,11 @@ def test_every_kind_has_its_states() -> None:
     ("opening", "closing"), [("array[", "]"), ("(", ")"), ("numeric(", ")"), ("a[", "]"), ("f(", ")")]
 )
 def test_deep_expressions_take_no_time(opening: str, closing: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     for depth in (30, 200):
         compound = parsed_change(f"ALTER TABLE t ADD CONSTRAINT c CHECK ({opening * depth}1{closing * depth})")
         assert [each.subject for each in compound.changes] == ["c"]
-    assert time.monotonic() - began < _SECONDS_MAX
+    assert time.process_time() - began < _SECONDS_MAX
 
 
 @pytest.mark.parametrize(

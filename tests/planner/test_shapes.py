@@ -217,6 +217,7 @@ def _interpreted(probes: Laboratory) -> Iterator[None]:
         yield
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("sql", SHAPES)
 def test_shape(probes: Laboratory, sql: str) -> None:
     expected, found = probes.on_postgres(sql), probes.on_spark(sql)

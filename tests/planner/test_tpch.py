@@ -14,6 +14,7 @@ def test_all_queries_are_there() -> None:
     assert [f"q{number:02d}.sql" for number in range(1, 23)] == QUERIES
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", QUERIES)
 def test_query(tpch: Laboratory, name: str) -> None:
     sql = (GOLDEN / "tpch" / name).read_text()

@@ -32,7 +32,9 @@ def _abandon(connection: psycopg.Connection, query: str) -> None:
         connection.execute(query)
 
 
-@pytest.mark.parametrize("word", ["", "EXPLAIN "], ids=["SELECT", "EXPLAIN"])
+@pytest.mark.parametrize(
+    "word", [pytest.param("", id="SELECT"), pytest.param("EXPLAIN ", marks=pytest.mark.turns, id="EXPLAIN")]
+)
 @pytest.mark.parametrize("how", ["one session", "one session after another", "cursors"])
 def test_cancelled_queries_hold_few_threads(gateway: Server, table: str, word: str, how: str) -> None:
     url = replace(gateway, user="impatient").url

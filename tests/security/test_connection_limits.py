@@ -15,6 +15,7 @@ import pytest
 
 from gateway.wire.messages import startup
 from gateway.wire.messages.frontend import Query
+from tests.forks import ask_sluice
 from tests.gateway.wire import Wire
 from tests.security.conftest import (
     MAX_CONNECTIONS,
@@ -26,7 +27,7 @@ from tests.security.conftest import (
     hello,
     until_end,
 )
-from tests.servers import GatewayProcess, Server, open_directory, run_sluice, start_oracle
+from tests.servers import GatewayProcess, Server, open_directory, start_oracle
 
 _OTHER_ADDRESS = "127.0.0.2"
 _AUTHENTICATED = b"R\0\0\0\x08\0\0\0\0"
@@ -285,13 +286,13 @@ def test_a_flood_of_true_cancel_requests_leaves_the_session_whole(strict: Server
 
 @pytest.mark.parametrize(("most", "reserved"), [(3, 3), (0, 0)])
 def test_limits_that_leave_nobody_in(most: int, reserved: int) -> None:
-    done = run_sluice("serve", "--max-connections", str(most), "--reserved-connections", str(reserved))
+    done = ask_sluice("serve", "--max-connections", str(most), "--reserved-connections", str(reserved))
     assert done.returncode == 1
     said = f"reserved_connections ({reserved}) must be 0 or more, and less than max_connections ({most})"
     assert done.stderr == f"sluice: {said}\n"
 
 
 def test_a_limit_that_is_no_number() -> None:
-    done = run_sluice("serve", "--reserved-connections", "-1")
+    done = ask_sluice("serve", "--reserved-connections", "-1")
     assert done.returncode == 2
     assert "expected a number, 0 or more" in done.stderr

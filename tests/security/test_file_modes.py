@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.servers import GatewayProcess, open_directory, run_sluice
+from tests.servers import SLUICE, GatewayProcess, open_directory, run_sluice
 
 _ROWS = 20_000
 _FEW = 1_000
@@ -50,7 +50,7 @@ def worked() -> Iterator[tuple[GatewayProcess, Path]]:
             folder.mkdir()
             folder.chmod(0o755)
         environment = {"TMPDIR": str(temporary), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temporary}"}
-        process = GatewayProcess(data, environment=environment)
+        process = GatewayProcess(data, environment=environment, program=(str(SLUICE),))
         with ExitStack() as stack:
             with _no_umask():
                 stack.enter_context(process)

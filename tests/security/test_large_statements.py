@@ -135,6 +135,7 @@ def test_others_do_not_wait_for_a_context(gateway: Server) -> None:
     assert time.monotonic() - began < _ANSWER_SECONDS_MAX
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("zero", ["0", "-0"])
 @pytest.mark.parametrize(
     "condition",
@@ -148,6 +149,7 @@ def test_lists_of_floats(servers: tuple[Server, Server], condition: str, zero: s
     assert list(map(str, _answer(gateway, sql))) == list(map(str, _answer(oracle, sql)))
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("count", [1_664, 1_665, 5_000, 65_535])
 @pytest.mark.parametrize(
     "form", ["SELECT id FROM large WHERE id IN ({}) ORDER BY id", "DELETE FROM made WHERE id IN ({}) AND id < 0"]

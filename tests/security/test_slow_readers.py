@@ -179,6 +179,7 @@ def test_whoever_reads_on_gets_every_row(process: GatewayProcess, server: Server
     wait_for(lambda: unread_files(process) == 0)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kind", list(_KINDS))
 def test_who_goes_away_leaves_nothing(process: GatewayProcess, server: Server, kind: str) -> None:
     clients = [silent(server, kind) for _ in range(5)]

@@ -132,6 +132,7 @@ def conditions(kind: Any, values: list[Any]) -> Iterator[str]:
             yield f"contains(c2, '{text}')"
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kind", list(_COMPARED), ids=str)
 async def test_every_type_gives_the_same_rows(
     reader: Reader, engine: SparkEngine, lake_path: Path, skipping: Switch, kind: Any
@@ -192,6 +193,7 @@ _SKIPPED = {
 }
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kind", list(_SKIPPED), ids=str)
 async def test_row_groups_that_cannot_matter_are_not_read(reader: Reader, lake_path: Path, kind: Any) -> None:
     of = of_kind(kind)
@@ -229,6 +231,7 @@ _STRANGE = (
 )  # fmt: skip
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", _STRANGE)
 async def test_a_column_may_have_any_name(reader: Reader, lake_path: Path, name: str) -> None:
     of = renamed(
@@ -243,6 +246,7 @@ async def test_a_column_may_have_any_name(reader: Reader, lake_path: Path, name:
         assert names_in(lake_path, version)[version.files[0].path][1] == name
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "names",
     [("a", "A"), (_DOTLESS, "i"), ("K", "k"), ("ß", "ẞ"), ("ς", "Σ"), ("İ", "i̇"), ("iv.months", "x"), ("é", "É")],

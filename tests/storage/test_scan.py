@@ -144,6 +144,7 @@ async def test_a_part_of_an_interval(reader: Reader, lake_path: Path) -> None:
     assert await reader.column("SELECT c1 FROM t WHERE c2.months = 3", scan(version)) == [3]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("inlined_max", [0, 2, 3, 100])
 async def test_deleted_rows_are_left_out(
     reader: Reader,
@@ -259,6 +260,7 @@ async def test_views_of_a_version_are_kept_and_bounded(engine: SparkEngine, read
         views._views_max = before
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("damage", "sqlstate", "message"),
     [

@@ -1,4 +1,4 @@
-"""Some random scripts, one seed always and one of the day; more by hand, see `__main__`."""
+"""Some random scripts, one seed always and, in the tier `soak`, one of the day; more by hand, see `__main__`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.security.identities.stage import Side, started
 from tests.security.identities.statements import PATHS
 
 _FIXED = "fixed"
-_SEEDS = (_FIXED, datetime.datetime.now(datetime.UTC).date().isoformat())
+_SEEDS = (_FIXED, pytest.param(datetime.datetime.now(datetime.UTC).date().isoformat(), marks=pytest.mark.soak))
 _DONE_SHARE_MIN = 0.6
 
 
