@@ -197,6 +197,8 @@ async def _answer_one(session: SessionContext, statement: Statement, sent: Sent,
         portal = await open_analysed(False)
         portal = portal and await run_retrying(portal, 0, open_analysed)
     except SluiceError as error:
+        if alone and error.sqlstate == SqlState.SYNTAX_ERROR:
+            await _check_syntax(session, Frame(frontend.Query.type, sent.raw))  # it may be about the semicolon behind
         shift(error, statement.offset)
         raise
     finally:
