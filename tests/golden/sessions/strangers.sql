@@ -79,4 +79,7 @@ UPDATE jobs SET state = 'active' WHERE id = (
 WITH done AS (DELETE FROM jobs WHERE state = 'active' RETURNING id, queue)
 SELECT queue, count(*), min(id) FROM done GROUP BY queue;
 TABLE jobs;
+-- A tool for maintenance, as the database's owner.
+REINDEX DATABASE;
+REINDEX SCHEMA strangers;
 DROP SCHEMA strangers CASCADE;
