@@ -161,6 +161,11 @@ $$;
 -- run code of a client's, which could take any time. Deferred triggers of lake tables fire before (triggers.sql).
 CREATE FUNCTION pg_sluice.refuse_late(changed oid) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- REINDEX DATABASE, the owner's right, is about the gateway's own tables too. No client can give these a trigger.
+    IF (SELECT relnamespace IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace) FROM pg_class
+        WHERE oid = changed) THEN
+        RETURN;
+    END IF;
     IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = changed AND t.tgdeferrable AND NOT t.tgisinternal
                AND t.tgfoid <> 'pg_sluice.refuse_shadow_change'::regproc)
         AND NOT EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = changed) THEN

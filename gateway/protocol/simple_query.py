@@ -149,6 +149,15 @@ async def _check_syntax(session: SessionContext, frame: Frame) -> None:
         raise refusal
 
 
+async def _place(session: SessionContext, error: SluiceError, statement: Statement, sent: Sent, *, alone: bool) -> None:
+    """Count an error's position in the whole query. What is behind a lone statement may be what a syntax error is
+    about; PostgreSQL then says so of the client's query.
+    """
+    if alone and error.sqlstate == SqlState.SYNTAX_ERROR:
+        await _check_syntax(session, Frame(frontend.Query.type, sent.raw))
+    shift(error, statement.offset)
+
+
 async def _answer_one(session: SessionContext, statement: Statement, sent: Sent, *, alone: bool) -> bool:
     """Answer one statement; False if it failed at the backend, whose error has been sent."""
     command = transaction_command(statement)
@@ -197,7 +206,7 @@ async def _answer_one(session: SessionContext, statement: Statement, sent: Sent,
         portal = await open_analysed(False)
         portal = portal and await run_retrying(portal, 0, open_analysed)
     except SluiceError as error:
-        shift(error, statement.offset)
+        await _place(session, error, statement, sent, alone=alone)
         raise
     finally:
         if portal is not None:

@@ -23,6 +23,15 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ \; SHOW transaction_isolation \;
 COMMIT;
 \; SELECT 1 \; \; SELECT count(*) FROM t \;
 ;
+-- One alone: its error may be about the semicolon, or stand behind spaces and comments.
+SELECT 1 FROM ;
+SELECT 1 +
+   /* nothing */ ;
+UPDATE t SET  ;
+ALTER TABLE ;
+BEGIN;
+DELETE FROM ;
+ROLLBACK;
 CREATE TABLE made (n integer) \; INSERT INTO made VALUES (1) \; SELECT * FROM made \; CREATE TABLE made (;
 SELECT count(*) FROM made;
 DROP SCHEMA parsed CASCADE;
