@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.datatypes import NUMERIC, RECORD
+from catalog.datatypes import CARRIED, NUMERIC, RECORD, TEXT
 from catalog.errors import unsupported
 from catalog.model import Column, Table
 from planner.functions import volatile
@@ -307,6 +307,8 @@ def in_column(value: Value, item: Column) -> Value:
         return Value(cast(exp.Null(), item.form.spark), item.type_oid, item.typmod, kept.decimal, None)
     if value.type_oid == RECORD:
         raise unsupported(f'a row as a value of column "{item.name}"')
+    if item.type_oid == CARRIED and value.type_oid == TEXT:
+        raise unsupported(f'a session value for column "{item.name}"')
     if value.type_oid != item.type_oid:
         raise malformed(f"a value of type {value.type_oid} for column {item.name}")
     if item.type_oid != NUMERIC:
