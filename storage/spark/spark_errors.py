@@ -23,6 +23,7 @@ _NOT_ANALYSED: Final = ("AnalysisException", "ParseException")
 _CAUSES_MAX: Final = 20
 _CONDITION_TEXT: Final = re.compile(r"\[([A-Z][A-Z0-9_.]++)\] ([^\n]*+)")
 _SQLSTATE: Final = re.compile(r" SQLSTATE: ([0-9A-Z]{5})$")
+_OF_VALUES: Final = ("21", "22")
 _SQLSTATE_LENGTH: Final = len(" SQLSTATE: 00000")
 # Characters of a message in which Spark's advice is looked for; a longer one is mostly a value.
 _ADVISED_MAX: Final = 65_536
@@ -152,6 +153,15 @@ def from_spark(exception: BaseException) -> SluiceError:
         return _translate(exception)
     except Py4JNetworkError:
         return jvm_died()
+
+
+def needless(error: SluiceError) -> SluiceError:
+    """Return 0A000 in place of an error of a value: a subquery may have it that PostgreSQL would not compute."""
+    if not error.sqlstate.startswith(_OF_VALUES):
+        return error
+    refusal = unsupported("an error in a subquery of a branch that may not be taken")
+    refusal.fields["D"] = error.message
+    return refusal
 
 
 def jvm_died() -> SluiceError:
