@@ -176,6 +176,10 @@ def _no_distinct() -> AbstractContextManager[Any]:
     return patch.object(grouping.GroupedAggregation, "__init__", wrong)
 
 
+def _keys_alike() -> AbstractContextManager[Any]:
+    return patch.object(grouping, "_told_apart", lambda number, key: key)
+
+
 def _no_order_in_any_value() -> AbstractContextManager[Any]:
     right = grouping.GroupedAggregation.__init__
 
@@ -268,6 +272,7 @@ FAULTS: Final = (
     Fault("HAVING dropped", _selecting(lambda node: node.replaced(havingQual=None))),
     Fault("FILTER dropped", _no_filter),
     Fault("DISTINCT dropped in an aggregate", _no_distinct),
+    Fault("a + b and b + a as one key", _keys_alike),
     Fault("any_value without its order", _no_order_in_any_value),
     Fault("errors of branches that are not taken", _errors_of_branches),
     Fault("a CASE's ELSE lost", _translating("CASEEXPR", lambda node: node.replaced(defresult=None))),

@@ -149,8 +149,9 @@ FEATURES: Final[dict[str, Shows]] = {
         and each.left.table == each.right.table
     ),
     "scalar of several rows": _any(
-        lambda each: isinstance(each, When) and isinstance(each.result, Scalar) and isinstance(each.result.query, Select)
-        and each.result.query.order is None and each.result.query.grouping is None
+        lambda each: isinstance(each, When) and isinstance(each.result, Scalar)
+        and isinstance(each.result.query, Select) and each.result.query.order is None
+        and each.result.query.grouping is None
     ),
     "scalar aggregate": _scalar(lambda each: each.grouping is not None),
     "scalar count": _scalar(lambda each: "count(" in each.targets[0].value.sql()),
@@ -192,6 +193,7 @@ FEATURES: Final[dict[str, Shows]] = {
     "ROLLUP": _text(r"ROLLUP"),
     "CUBE": _text(r"CUBE"),
     "GROUPING SETS": _text(r"GROUPING SETS"),
+    "keys that mean the same": _text(r"(ROLLUP|CUBE|SETS)[^;]*\((\S+) % 99 \+ (\S+) % 99\)[^;]*\(\3 % 99 \+ \2 % 99\)"),
     "GROUPING()": _text(r"grouping\("),
     "HAVING": _text(r"HAVING"),
     "FILTER": _text(r"FILTER \(WHERE"),

@@ -22,6 +22,10 @@ select case when id > 0 then (select id / zero from part limit 1) else id end fr
 select (select id from part) from part;
 select id from part where id = (select id from part);
 select id, case when id = 2 then (select q.name from part as q where q.id <= p.id) end from part as p order by id;
+-- An error's text is the error's own, whatever the query and its values look like.
+select (select generate_series(1, 2)) from part;
+update part set zero = (select generate_series(1, id));
+select ('SLUICE:57P01:gone ' || name)::integer from part where id = 1;
 -- Changes, copies and cursors.
 update part as p set name = case when id > 9 then (select name from part) else 'new ' || id end where id > 3;
 insert into part select id + 10, coalesce(zero, (select id / zero from part limit 1)), name from part where id > 4;
