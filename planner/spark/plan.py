@@ -84,8 +84,8 @@ _SCAN_NAME: Final = re.compile(r"'[^'\\]*+(?:\\.[^'\\]*+)*+'|`([^`]*+)`", re.DOT
 class SparkQuery:
     """A SELECT in Spark's SQL over `scans`, whose names stand in `sql` between backquotes.
 
-    `is_eager`: Spark computes subqueries of branches that may not be taken (CASE, coalesce, OR), so an error of a value
-    may be none in PostgreSQL.
+    `is_eager`: Spark computes subqueries and aggregates of branches that may not be taken (CASE, coalesce, OR), so an
+    error of a value may be none in PostgreSQL.
     """
 
     sql: str

@@ -421,6 +421,7 @@ class Translator:
         return sublinks.as_value(self, node)
 
     def aggregate(self, node: Node) -> Value:
+        self.statement.is_eager |= self.statement.branches > 0
         if node.agglevelsup:
             return self._of_outer_query(node)
         if self.scope.grouping is None:

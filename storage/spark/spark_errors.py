@@ -157,10 +157,10 @@ def from_spark(exception: BaseException) -> SluiceError:
 
 
 def needless(error: SluiceError) -> SluiceError:
-    """Return 0A000 in place of an error of a value: a subquery may have it that PostgreSQL would not compute."""
+    """Return 0A000 in place of an error of a value: it may come from what PostgreSQL would not compute."""
     if not error.sqlstate.startswith(_OF_VALUES):
         return error
-    refusal = unsupported("an error in a subquery of a branch that may not be taken")
+    refusal = unsupported("an error in a branch that may not be taken")
     refusal.fields["D"] = error.message
     return refusal
 

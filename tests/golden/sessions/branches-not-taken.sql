@@ -17,7 +17,11 @@ select coalesce(id, (select id from part)) from part order by 1;
 select id, case when id = 1 then (select q.name from part as q where q.id <= p.id) end from part as p order by id;
 -- A value that is none.
 select id, case when id > 9 then (select name::integer from part where id = p.id) else 1 end from part as p order by id;
+-- Aggregates of branches that PostgreSQL leaves out before it begins.
+select case 1 when 2 then sum(id / zero) else count(*) end from part;
+select coalesce(7, max(id / zero)) from part;
 -- What is needed has its error.
+select case when count(*) > 0 then sum(id / zero) end from part;
 select case when id > 0 then (select id / zero from part limit 1) else id end from part;
 select (select id from part) from part;
 select id from part where id = (select id from part);
