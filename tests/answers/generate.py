@@ -372,6 +372,12 @@ class Queries(Commons):
         value = self.value(scope, kind, 1)
         return Select(self.targets([value]), source, condition, distinct=distinct, order=order)
 
+    def all_rows(self, outer: Scope, kind: str) -> Query:
+        """A query that gives a row for each of its source."""
+        self.left -= 1
+        source, scope = self.source(outer)
+        return Select(self.targets([self.column(scope, kind)]), source)
+
     def many_rows(self, outer: Scope, kinds: Sequence[str]) -> Query:
         """A query for IN, EXISTS, ANY and ARRAY."""
         if self.likely(0.08):
