@@ -45,6 +45,8 @@ class LakeForm:
 
 BOOL: Final = 16
 BYTEA: Final = 17
+# Of the session's values alone (current_user …), which Spark has as texts: columns of this type are carried.
+NAME: Final = 19
 INT8: Final = 20
 INT2: Final = 21
 INT4: Final = 23

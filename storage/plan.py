@@ -114,11 +114,13 @@ class RunnableQuery:
     """Spark SQL (one query, no trailing semicolon) with everything that it refers to.
 
     `time_zone` is the session's TimeZone as Spark takes it: a region ("Europe/Berlin") or an offset ("+02:00").
+    `is_eager`: an error of a value may come from what PostgreSQL would not compute; it is 0A000.
     """
 
     sql: str
     scans: tuple[BoundScan, ...] = ()
     time_zone: str = "UTC"
+    is_eager: bool = False
 
 
 @dataclass(frozen=True, slots=True)

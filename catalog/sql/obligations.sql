@@ -60,8 +60,10 @@ BEGIN
         SELECT coalesce(jsonb_agg(jsonb_build_object(
             'constraint', k.oid::bigint, 'kind', k.contype, 'name', k.conname, 'relid', k.conrelid::bigint,
             'schema', n.nspname, 'table', c.relname, 'parent', f.relname, 'parent_relid', k.confrelid::bigint,
-            'columns', (SELECT jsonb_agg(a.attname ORDER BY u.n) FROM unnest(k.conkey) WITH ORDINALITY u (attnum, n)
-                        JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum),
+            'columns', CASE WHEN k.contype IN ('p', 'u', 'x')
+                       THEN (SELECT to_jsonb(pg_sluice.index_labels(i)) FROM pg_index i WHERE i.indexrelid = k.conindid)
+                       ELSE (SELECT jsonb_agg(a.attname ORDER BY u.n) FROM unnest(k.conkey) WITH ORDINALITY u (attnum, n)
+                             JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum) END,
             'query', pg_sluice.offending_rows(k)) ORDER BY pg_sluice.obligation_place(k), k.oid), '[]')
         FROM pg_sluice.obligation o JOIN pg_constraint k ON k.oid = o.constraint_oid AND k.conrelid = o.relid
         JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -3,7 +3,8 @@
 --   sluice_metadata   owns the tables of pg_sluice and pg_ducklake, and the functions that read and write them for
 -- clients
 --   sluice_shadow     owns the views through which gateways read shadows: its rights are checked, and it runs nothing
---   sluice_gateway    is the login of gateways: it may do as sluice_metadata, vacuum tables, and end sessions
+--   sluice_gateway    is the login of gateways: it may do as sluice_metadata, vacuum tables of any schema, and end
+-- sessions
 --   sluice_reader     is the login of readers of the lake's format (DuckDB): it may only read the tables of pg_ducklake
 DO $$
 DECLARE
@@ -27,7 +28,8 @@ GRANT SET ON PARAMETER session_replication_role TO sluice_metadata;
 GRANT pg_read_all_data, pg_write_all_data TO sluice_shadow;
 ALTER ROLE sluice_shadow BYPASSRLS;
 ALTER ROLE sluice_gateway LOGIN;
-GRANT sluice_metadata, pg_maintain, pg_signal_backend, pg_use_reserved_connections TO sluice_gateway;
+-- VACUUM finds a table by its name alone, which takes USAGE on the client's schema: pg_read_all_data has it on all.
+GRANT sluice_metadata, pg_maintain, pg_read_all_data, pg_signal_backend, pg_use_reserved_connections TO sluice_gateway;
 -- The database owner's settings (search_path above all, and with it the meaning of operators) do not apply to a
 -- reader's queries.
 ALTER ROLE sluice_reader LOGIN;

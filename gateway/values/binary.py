@@ -116,6 +116,7 @@ BINARY: Final[Mapping[int, BinaryFunction]] = {
     datatypes.JSON: as_binary,
     datatypes.FLOAT4: _float(pa.float32(), ">f4"),
     datatypes.FLOAT8: _float(pa.float64(), ">f8"),
+    datatypes.NAME: as_binary,
     datatypes.UNKNOWN: as_binary,
     datatypes.BPCHAR: as_binary,
     datatypes.VARCHAR: as_binary,

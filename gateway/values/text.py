@@ -69,6 +69,7 @@ TEXT: Final[Mapping[int, TextFunction]] = {
     datatypes.JSON: _string,
     datatypes.FLOAT4: _float,
     datatypes.FLOAT8: _float,
+    datatypes.NAME: _string,
     datatypes.UNKNOWN: _string,
     datatypes.BPCHAR: _string,
     datatypes.VARCHAR: _string,

@@ -86,6 +86,8 @@ def _float_sum(function: str) -> Build:
 
     def build(given: Call) -> Value:
         parts = given.parts()
+        if parts.ordered:
+            raise unsupported(f"{given.signature} in an order")  # the last digits depend on it
         number = cast(given.sql[0], "DOUBLE")
         result = parts(function, number)
         infinite = raw("CAST('Infinity' AS DOUBLE)")
@@ -135,9 +137,14 @@ def _any_value(given: Call) -> Value:
     (value,) = given.arguments
     if value.decimal is not None and not numerics.is_static(value):
         raise unsupported("any_value of numerics of several scales")
-    # PostgreSQL's any_value takes the first value that is not NULL.
+    # PostgreSQL's any_value takes the first value that is not NULL: in the call's order, or that of DISTINCT.
     parts = given.parts()
-    return replace(value, sql=parts("any_value", value.sql, raw("TRUE")), constant=MISSING)
+    if parts.ordered or parts.distinct:
+        there = call("filter", parts.sorted_list(value.sql), raw("e -> e IS NOT NULL"))
+        found: Expression = call("get", there, integer(0))
+    else:
+        found = parts("any_value", value.sql, raw("TRUE"))
+    return replace(value, sql=found, constant=MISSING)
 
 
 def _array_agg(given: Call) -> Value:
@@ -270,7 +277,10 @@ ROWS: Final[tuple[Row, ...]] = (
     row("bool_or(bool)", _plain("bool_or"), "SELECT bool_or(x), bool_or(y) FROM booleans"),
     *(row(f"bit_{name}({kind})", _plain(f"bit_{name}"), f"SELECT bit_{name}({column}) FROM integers")
       for name in ("and", "or", "xor") for kind, column in (("int2", "s"), ("int4", "i"), ("int8", "b"))),
-    row("any_value(anyelement)", _any_value, "SELECT id, any_value(i) FROM integers GROUP BY id"),
+    row("any_value(anyelement)", _any_value, "SELECT id, any_value(i) FROM integers GROUP BY id",
+        "SELECT any_value(i ORDER BY id DESC), any_value(s ORDER BY s NULLS FIRST, id) FROM integers",
+        "SELECT id % 2, any_value(DISTINCT s), any_value(t ORDER BY t DESC, id) FILTER (WHERE id > 1) "
+        "FROM integers JOIN texts USING (id) GROUP BY 1", "SELECT any_value(i ORDER BY id) FROM integers WHERE id < 0"),
     row("array_agg(anynonarray)", _array_agg, "SELECT array_agg(s ORDER BY id) FROM integers",
         "SELECT array_agg(t ORDER BY t DESC NULLS LAST, id) FROM texts", "SELECT array_agg(DISTINCT s) FROM integers",
         "SELECT array_agg(i ORDER BY id) FROM integers WHERE id < 0",

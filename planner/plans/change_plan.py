@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.datatypes import NUMERIC, RECORD
+from catalog.datatypes import CARRIED, NUMERIC, RECORD, TEXT
 from catalog.errors import unsupported
 from catalog.model import Column, Table
 from planner.functions import volatile
@@ -37,7 +37,6 @@ from planner.spark.plan import (
     OutputColumn,
     ReturningPlan,
     SequenceColumn,
-    SparkQuery,
     UpdatePlan,
 )
 from planner.spark.relation_output import Selected, derived, select
@@ -105,7 +104,7 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
     outputs = tuple(OutputColumn(item.name, item.type_oid, item.typmod) for item in table.columns)
     return InsertPlan(
         table.oid,
-        SparkQuery(rendered(attached), statement.finished_scans(), outputs),
+        statement.spark_query(rendered(attached), outputs),
         tuple(sequences),
         _inserted(node, table, context),
         errors,
@@ -126,7 +125,7 @@ def _inserted(node: Node, table: Table, context: Context) -> ReturningPlan | Non
     scope.source = Source([Relation(from_clause.scan_table(scan), [])])
     shown, outputs = _returning(scope, node.returningList)
     query = computed(scope, shown)
-    return ReturningPlan(SparkQuery(rendered(query), statement.finished_scans(), outputs))
+    return ReturningPlan(statement.spark_query(rendered(query), outputs))
 
 
 def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> UpdatePlan:
@@ -162,7 +161,7 @@ def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> Upda
     may_repeat = len(node.jointree.fromlist) > 1
     query = _once_each(scope, scan, [*shown, *checked, *returned], may_repeat, changing)
     attached = with_queries.attached(Selected(query, ()), common).query
-    spark = SparkQuery(rendered(attached), statement.finished_scans(), outputs)
+    spark = statement.spark_query(rendered(attached), outputs)
     return UpdatePlan(table.oid, spark, scan.name, tuple(sorted(assigned)), errors)
 
 
@@ -181,7 +180,7 @@ def plan_delete(tree: Any, context: Context) -> DeletePlan:
     returned, outputs = _returning(scope, node.returningList)
     query = _once_each(scope, scan, returned, len(node.jointree.fromlist) > 1)
     attached = with_queries.attached(Selected(query, ()), common).query
-    spark = SparkQuery(rendered(attached), statement.finished_scans(), outputs)
+    spark = statement.spark_query(rendered(attached), outputs)
     return DeletePlan(table.oid, spark, scan.name)
 
 
@@ -307,6 +306,8 @@ def in_column(value: Value, item: Column) -> Value:
         return Value(cast(exp.Null(), item.form.spark), item.type_oid, item.typmod, kept.decimal, None)
     if value.type_oid == RECORD:
         raise unsupported(f'a row as a value of column "{item.name}"')
+    if item.type_oid == CARRIED and value.type_oid == TEXT:
+        raise unsupported(f'a session value for column "{item.name}"')
     if value.type_oid != item.type_oid:
         raise malformed(f"a value of type {value.type_oid} for column {item.name}")
     if item.type_oid != NUMERIC:

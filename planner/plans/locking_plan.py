@@ -95,5 +95,5 @@ def plan_locking(tree: Any, context: Context, *, subquery: bool = False) -> Lock
         )
         for number, mark in enumerate(node.rowMarks)
     )
-    spark = SparkQuery(rendered(presented_query(found)), statement.finished_scans(), columns)
+    spark = statement.spark_query(rendered(presented_query(found)), columns)
     return LockingPlan(spark, tables, *statement.cut)

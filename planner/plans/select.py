@@ -41,7 +41,7 @@ def plan_select(tree: Any, context: Context, *, carries: bool = False) -> SparkQ
     statement.carries = carries
     found = query.select(statement, node, None)
     columns = tuple(OutputColumn(item.label or "", item.type_oid, item.typmod) for item in found.outputs)
-    return SparkQuery(rendered(presented_query(found)), statement.finished_scans(), columns)
+    return statement.spark_query(rendered(presented_query(found)), columns)
 
 
 def presented_query(found: Selected) -> Expression:

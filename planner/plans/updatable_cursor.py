@@ -48,7 +48,7 @@ def plan_updatable(tree: Any, context: Context) -> SparkQuery:
     statement.updatable = frozenset(map(id, levels))
     found = query.select(statement, node, None)
     columns = tuple(OutputColumn(item.label or "", item.type_oid, item.typmod) for item in found.outputs)
-    return SparkQuery(rendered(presented_query(found)), statement.finished_scans(), columns)
+    return statement.spark_query(rendered(presented_query(found)), columns)
 
 
 def _levels(node: Node) -> tuple[Node, ...] | None:

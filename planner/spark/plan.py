@@ -82,11 +82,16 @@ _SCAN_NAME: Final = re.compile(r"'[^'\\]*+(?:\\.[^'\\]*+)*+'|`([^`]*+)`", re.DOT
 
 @dataclass(frozen=True, slots=True)
 class SparkQuery:
-    """A SELECT in Spark's SQL over `scans`, whose names stand in `sql` between backquotes."""
+    """A SELECT in Spark's SQL over `scans`, whose names stand in `sql` between backquotes.
+
+    `is_eager`: Spark computes subqueries and aggregates of branches that may not be taken (CASE, coalesce, OR), so an
+    error of a value may be none in PostgreSQL.
+    """
 
     sql: str
     scans: tuple[Scan, ...]
     columns: tuple[OutputColumn, ...]
+    is_eager: bool = False
 
     def named(self, names: Mapping[str, str]) -> str:
         """Return the SQL with each scan's name replaced by that in `names`; string literals stay as they are."""

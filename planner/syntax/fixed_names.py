@@ -53,10 +53,10 @@ def loose_name(sql: str) -> str | None:
 
 
 def _loose(read: Sequence[Token], place: int, common: frozenset[str]) -> bool:
-    token, before, after = read[place], _text(read, place - 1), _text(read, place + 1)
+    token, before, after = read[place], _word(read, place - 1), _word(read, place + 1)
     if token.kind is Kind.SYMBOL:
         return _is_loose_symbol(read, place)
-    if before == "case" and token.text != "when":
+    if before == "case" and _word(read, place) != "when":
         return True
     if token.kind not in (Kind.WORD, Kind.NAME):
         return False
@@ -69,15 +69,15 @@ def _loose(read: Sequence[Token], place: int, common: frozenset[str]) -> bool:
     if token.kind is Kind.WORD and (token.text, before) in (("distinct", "is"), ("distinct", "not")):
         return True
     if before in _BEFORE_RELATIONS and not _is_of_extract(read, place - 1):
-        plain = token.text in _PLAIN or (token.text, after) == ("rows", "from")
-        return not (plain or after == "." or token.text in common or (before == "into" and after == ""))
+        plain = _word(read, place) in _PLAIN or (_word(read, place), after) == ("rows", "from")
+        return not (plain or after == "." or token.text in common or (before == "into" and place + 1 == len(read)))
     if after == "(":
         return not (token.kind is Kind.WORD and token.text in _NO_CALLS) and not _is_alias(read, place, common)
     return False
 
 
 def _is_loose_symbol(read: Sequence[Token], place: int) -> bool:
-    symbol, before, after = read[place].text, _text(read, place - 1), _text(read, place + 1)
+    symbol, before, after = read[place].text, _word(read, place - 1), _word(read, place + 1)
     if symbol in _PUNCTUATION:
         return False
     if symbol == ":":
@@ -91,17 +91,17 @@ def _is_named_operator(read: Sequence[Token], place: int) -> bool:
     """Whether it is (a part of) OPERATOR(pg_catalog.…)."""
     while place >= 0 and read[place].kind is Kind.SYMBOL and read[place].text not in _PUNCTUATION:
         place -= 1
-    return [_text(read, place - back) for back in (3, 2, 1, 0)] == ["operator", "(", "pg_catalog", "."]
+    return [_word(read, place - back) for back in (3, 2, 1, 0)] == ["operator", "(", "pg_catalog", "."]
 
 
 def _is_of_extract(read: Sequence[Token], place: int) -> bool:
     """Whether it is EXTRACT(field FROM …)."""
-    return _text(read, place - 2) == "(" and _text(read, place - 3) in ("extract", "substring", "trim")
+    return _word(read, place - 2) == "(" and _word(read, place - 3) in ("extract", "substring", "trim")
 
 
 def _is_alias(read: Sequence[Token], place: int, common: frozenset[str]) -> bool:
     """Whether it is an alias with columns: `AS u (a, b)`, `WITH u (a, b) AS`."""
-    return _text(read, place - 1) == "as" or read[place].text in common
+    return _word(read, place - 1) == "as" or read[place].text in common
 
 
 def _common_names(read: Sequence[Token]) -> frozenset[str]:
@@ -110,9 +110,15 @@ def _common_names(read: Sequence[Token]) -> frozenset[str]:
     for place, token in enumerate(read):
         if token.kind is Kind.WORD and token.text in ("with", "recursive") and _text(read, place + 1) != "recursive":
             found.add(_text(read, place + 1))
-        if token.text == ")" and _text(read, place + 1) == "," and _text(read, place + 3) in ("as", "("):
+        if token.text == ")" and _word(read, place + 1) == "," and _word(read, place + 3) in ("as", "("):
             found.add(_text(read, place + 2))
     return frozenset(found)
+
+
+def _word(read: Sequence[Token], place: int) -> str:
+    """Return a word or symbol; nothing for what is quoted, which is a name or a value, however it reads."""
+    quoted = not 0 <= place < len(read) or read[place].kind in (Kind.NAME, Kind.STRING)
+    return "" if quoted else read[place].text
 
 
 def _text(read: Sequence[Token], place: int) -> str:

@@ -82,7 +82,11 @@ class Translator:
         translate = _TRANSLATORS.get(node.type)
         if translate is None:
             raise unsupported(f"the expression {node.type}")
-        found = translate(self, node)
+        if node.type in _BRANCHING:
+            with self.statement.branching():
+                found = translate(self, node)
+        else:
+            found = translate(self, node)
         if found.type_oid in self.statement.types.carried:
             # An array, if a column has arrays of several dimensions: the two would be compared, or become one.
             raise unsupported(f"a value of type {self.context.builtins.type_name(found.type_oid)} here")
@@ -94,7 +98,8 @@ class Translator:
     def condition(self, node: Node) -> Expression:
         """Return a condition of a filter, where NULL counts as false: a sublink may become a semi-join."""
         if node.type == "BOOLEXPR" and node.boolop in ("and", "or"):
-            parts = [self.condition(part) for part in alternatives(node)]
+            with self.statement.branching():
+                parts = [self.condition(part) for part in alternatives(node)]
             return and_(*parts) if node.boolop == "and" else or_(*parts)
         if node.type in ("SUBLINK", "SCALARARRAYOPEXPR"):
             from planner.translate import sublinks  # noqa: PLC0415
@@ -416,6 +421,7 @@ class Translator:
         return sublinks.as_value(self, node)
 
     def aggregate(self, node: Node) -> Value:
+        self.statement.is_eager |= self.statement.branches > 0
         if node.agglevelsup:
             return self._of_outer_query(node)
         if self.scope.grouping is None:
@@ -454,6 +460,7 @@ _BOOLEAN_TESTS: Final[dict[int, tuple[bool | None, bool]]] = {
     0: (True, False), 1: (True, True), 2: (False, False), 3: (False, True), 4: (None, False), 5: (None, True),
 }  # fmt: skip
 
+_BRANCHING: Final = frozenset({"BOOLEXPR", "CASEEXPR", "COALESCEEXPR"})
 _TRANSLATORS: Final[dict[str, Callable[[Translator, Node], Value]]] = {
     "VAR": Translator.variable_,
     "CONST": Translator.constant,

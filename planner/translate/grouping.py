@@ -61,6 +61,7 @@ class Grouping:
         self.is_whole = bool(scope.keys) and not query.groupClause and not query.groupingSets
         self._computed: dict[Expression, str] = {}
         self._keys: list[tuple[Value, list[str]]] = []
+        self._grouped_by: list[Expression] = []
         self._sets: list[tuple[int, ...]] | None = None
         self._plan_keys()
 
@@ -76,9 +77,11 @@ class Grouping:
             if not ordering.is_its_own_key(value):
                 names.append(f"{self.alias}_k{number}_v")
             self._keys.append((value, names))
+        self._grouped_by = [ordering.group_key(value) for value, _ in self._keys]
         if query.groupingSets:
             self._sets = self._expanded(query)
-            keys = [*self.scope.key_columns(), *(ordering.group_key(value) for value, _ in self._keys)]
+            self._grouped_by = list(map(_told_apart, range(len(self._keys)), self._grouped_by))
+            keys = [*self.scope.key_columns(), *self._grouped_by]
             if len(set(keys)) < len(keys):
                 raise unsupported("grouping sets over the same expression twice")
 
@@ -178,7 +181,7 @@ class Grouping:
             return Value(raw("0"), INT4)
         result: Expression = raw("0")
         for reference in node.refs:
-            bit = self.computed(call("grouping", ordering.group_key(self._keys[self._key_of(reference)][0])))
+            bit = self.computed(call("grouping", self._grouped_by[self._key_of(reference)]))
             result = binary("+", binary("*", result, raw("2")), bit)
         return Value(exp.Paren(this=result), INT4)
 
@@ -224,7 +227,7 @@ class Grouping:
         expressions: list[Expression] = [
             exp.alias_(key.row, key.output.name, copy=False) for key in self.scope.keys
         ]  # fmt: skip
-        keys = [ordering.group_key(value) for value, _ in self._keys]
+        keys = self._grouped_by
         grand_total = sets == []
         for (value, names), key in zip(self._keys, keys, strict=True):
             if len(names) > 1 and self._sets is not None:
@@ -253,6 +256,12 @@ class Grouping:
             result.set("group", exp.Group(expressions=[*outer, *([] if grand_total else keys)]))
         without_subqueries_in_lambdas(result, self.scope.statement.fresh)
         return result
+
+
+def _told_apart(number: int, key: Expression) -> Expression:
+    """Return a key of grouping sets in a form of its own: to Spark `a + b` and `b + a` are one expression, and so one
+    key."""
+    return key if isinstance(key, exp.Column) else case((binary("=", integer(number), integer(number)), key))
 
 
 def filled(found: Expression, aggregate: Expression) -> Expression:

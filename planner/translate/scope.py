@@ -6,7 +6,8 @@ columns of range table entries. After grouping, they mean columns of the grouped
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from catalog.errors import SluiceError, unsupported
 from catalog.model import Table
 from planner.functions.volatile import StableArguments
 from planner.spark.builders import Expression, column
-from planner.spark.plan import Comparison, Context, KeyComparison, Scan
+from planner.spark.plan import Comparison, Context, KeyComparison, OutputColumn, Scan, SparkQuery
 from planner.spark.values import Value
 from planner.translate.user_types import UserTypes
 from planner.tree.nodes import Node
@@ -103,6 +104,9 @@ class Statement:
         self.tied: set[str] = set()
         # The levels of a cursor that outputs its rows' places (planner.plans.updatable_cursor), by identity.
         self.updatable: frozenset[int] = frozenset()
+        # How many conditional expressions the one in question stands in; whether a subquery stands in one.
+        self.branches = 0
+        self.is_eager = False
         self._count = 0
 
     def fresh(self, prefix: str) -> str:
@@ -118,6 +122,19 @@ class Statement:
         builder = ScanBuilder(f"scan_{len(self.scans) + 1}", self.fresh("r"), table, is_handed=is_handed)
         self.scans.append(builder)
         return builder
+
+    def spark_query(self, sql: str, columns: tuple[OutputColumn, ...]) -> SparkQuery:
+        """Return the finished query."""
+        return SparkQuery(sql, self.finished_scans(), columns, self.is_eager)
+
+    @contextmanager
+    def branching(self) -> Iterator[None]:
+        """Translate a conditional expression."""
+        self.branches += 1
+        try:
+            yield
+        finally:
+            self.branches -= 1
 
     def finished_scans(self) -> tuple[Scan, ...]:
         return tuple(builder.finished() for builder in self.scans)

@@ -65,6 +65,7 @@ def over_subquery(node: Node) -> Node:
 def as_value(translator: Translator, node: Node) -> Value:
     """Translate the sublink where its NULL matters."""
     kind = node.subLinkType
+    translator.statement.is_eager |= translator.statement.branches > 0
     if kind in _REFUSED:
         raise unsupported(_REFUSED[kind])
     if kind == EXISTS:
@@ -81,6 +82,7 @@ def as_value(translator: Translator, node: Node) -> Value:
 
 def in_filter(translator: Translator, node: Node) -> Expression:
     """Translate the sublink where NULL counts as false, in no negation."""
+    translator.statement.is_eager |= translator.statement.branches > 0
     if node.subLinkType == ANY:
         return _member(translator, node) or _marked(translator, node.subselect, node)
     return as_value(translator, node).sql

@@ -38,7 +38,7 @@ from storage.spark.running_statements import RunningStatements
 from storage.spark.scan import ScanViews, View
 from storage.spark.shuffled_blocks import Shuffle
 from storage.spark.small_query import SETTINGS, Weight, weight_of
-from storage.spark.spark_errors import from_spark, jvm_died
+from storage.spark.spark_errors import from_spark, jvm_died, needless
 from storage.spark.statement import Statement, cancelled
 from storage.spark.turns import Turns
 from storage.spark.write import WriteResult
@@ -390,7 +390,8 @@ class SparkEngine:
         except Exception as error:
             if statement.failure is not None:
                 raise statement.failure from error
-            raise from_spark(error) from error
+            found = from_spark(error)
+            raise (needless(found) if statement.is_eager else found) from error
         finally:
             self._running.end(statement)
 
@@ -440,6 +441,7 @@ class Work:
 
     def frame(self, query: RunnableQuery) -> JavaObject:
         """Return the query, analysed, as a (Java) DataFrame."""
+        self.statement.is_eager |= query.is_eager
         with self._spark.scanned(query, self._held, self.statement.check) as views:
             weight = weight_of(query, [view.row_count for view in views])
             self.statement.weigh(self.jvm, weight)

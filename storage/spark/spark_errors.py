@@ -23,6 +23,8 @@ _NOT_ANALYSED: Final = ("AnalysisException", "ParseException")
 _CAUSES_MAX: Final = 20
 _CONDITION_TEXT: Final = re.compile(r"\[([A-Z][A-Z0-9_.]++)\] ([^\n]*+)")
 _SQLSTATE: Final = re.compile(r" SQLSTATE: ([0-9A-Z]{5})$")
+_RAISED: Final = "USER_RAISED_EXCEPTION"
+_OF_VALUES: Final = ("21", "22")
 _SQLSTATE_LENGTH: Final = len(" SQLSTATE: 00000")
 # Characters of a message in which Spark's advice is looked for; a longer one is mostly a value.
 _ADVISED_MAX: Final = 65_536
@@ -154,6 +156,15 @@ def from_spark(exception: BaseException) -> SluiceError:
         return jvm_died()
 
 
+def needless(error: SluiceError) -> SluiceError:
+    """Return 0A000 in place of an error of a value: it may come from what PostgreSQL would not compute."""
+    if not error.sqlstate.startswith(_OF_VALUES):
+        return error
+    refusal = unsupported("an error in a branch that may not be taken")
+    refusal.fields["D"] = error.message
+    return refusal
+
+
 def jvm_died() -> SluiceError:
     """Return the error of a statement whose JVM is gone."""
     return SluiceError(
@@ -193,10 +204,7 @@ def _translate(exception: BaseException) -> SluiceError:
     else:
         return SluiceError(SqlState.INTERNAL_ERROR, f"{type(exception).__name__}: {exception}")
     for cause in causes:
-        # As a parameter the text is whole; a message of Spark's may hold it with more behind it. A message about a plan
-        # contains the errors that the plan could raise.
-        message = "" if cause.type.endswith(_NOT_ANALYSED) else cause.message
-        raised = raised_error((cause.parameters or {}).get("errorMessage", "")) or raised_error(message)
+        raised = _raised(cause)
         if raised is not None:
             return raised
     for cause in causes:
@@ -204,6 +212,17 @@ def _translate(exception: BaseException) -> SluiceError:
         if system is not None:
             return system
     return _not_analysed(causes[0]) or _of_conditions(causes)
+
+
+def _raised(cause: _Cause) -> SluiceError | None:
+    """Return the error that Sluice's SQL has raised itself. The text of any other error may contain such a one: in the
+    SQL that Spark shows, or in a value of the client's.
+    """
+    if cause.condition is not None:
+        # As a parameter the text is whole.
+        return raised_error((cause.parameters or {}).get("errorMessage", "")) if cause.condition == _RAISED else None
+    told = _CONDITION_TEXT.search(cause.message)
+    return raised_error(cause.message) if told is not None and told[1] == _RAISED else None
 
 
 def _not_analysed(cause: _Cause) -> SluiceError | None:

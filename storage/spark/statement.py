@@ -57,6 +57,7 @@ class Statement:
         self.description = f"{tag} {description}".rstrip()
         self.group = f"{tag}/{next(_numbers)}"
         self.stopped: Callable[[], object] = _nobody
+        self.is_eager = False  # as a query of it
         self._lock = threading.Lock()
         self._failure: SluiceError | None = None
         self._jvm: SparkJvm | None = None

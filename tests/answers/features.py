@@ -148,6 +148,11 @@ FEATURES: Final[dict[str, Shows]] = {
         lambda each: isinstance(each, Join) and isinstance(each.left, TableItem) and isinstance(each.right, TableItem)
         and each.left.table == each.right.table
     ),
+    "scalar of several rows": _any(
+        lambda each: isinstance(each, When) and isinstance(each.result, Scalar)
+        and isinstance(each.result.query, Select) and each.result.query.order is None
+        and each.result.query.grouping is None
+    ),
     "scalar aggregate": _scalar(lambda each: each.grouping is not None),
     "scalar count": _scalar(lambda each: "count(" in each.targets[0].value.sql()),
     "scalar with LIMIT": _scalar(lambda each: each.order is not None),
@@ -188,10 +193,12 @@ FEATURES: Final[dict[str, Shows]] = {
     "ROLLUP": _text(r"ROLLUP"),
     "CUBE": _text(r"CUBE"),
     "GROUPING SETS": _text(r"GROUPING SETS"),
+    "keys that mean the same": _text(r"(ROLLUP|CUBE|SETS)[^;]*\((\S+) % 99 \+ (\S+) % 99\)[^;]*\(\3 % 99 \+ \2 % 99\)"),
     "GROUPING()": _text(r"grouping\("),
     "HAVING": _text(r"HAVING"),
     "FILTER": _text(r"FILTER \(WHERE"),
     "aggregate DISTINCT": _text(r"(count|sum|avg|array_agg)\(DISTINCT"),
+    "any_value ORDER BY": _text(r"any_value\([^()]*ORDER BY"),
     "aggregate ORDER BY": _text(r"(array_agg|string_agg)\([^()]*ORDER BY"),
     "ordered-set aggregate": _text(r"WITHIN GROUP"),
     **{f"frame in {mode}": _text(rf"{mode} BETWEEN") for mode in ("ROWS", "RANGE", "GROUPS")},

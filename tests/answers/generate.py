@@ -319,6 +319,8 @@ class Queries(Commons):
             key = self.column(scope, kind) if self.likely(0.7) else self.value(scope, kind, 1, local=local)
             if any(isinstance(each, Ref) for each in walk(key)) and key.sql() not in {each.sql() for each in keys}:
                 keys.append(key)
+        if len(keys) < 2 and self.likely(0.15):
+            keys += self._twins(scope)
         sets = bool(keys) and (self.spicy or all(key.kind != "numeric" for key in keys))
         form = self.chance.choice(_FORMS) if sets else ""
         grouped = Scope(list(keys), scope.outer, rows=scope)
@@ -335,6 +337,13 @@ class Queries(Commons):
         if self.likely(max(cut, 0.3)):
             select = replace(select, order=Order(by_all=True, cut=self.cut(cut or 0.4)))
         return select
+
+    def _twins(self, scope: Scope) -> tuple[Expression, ...]:
+        """Two keys that mean the same."""
+        sides = self.column(scope, "int4"), self.column(scope, "int4")
+        if not all(isinstance(each, Ref) for each in sides) or sides[0] == sides[1]:
+            return ()
+        return tuple(Apply("int4", text, sides) for text in ("({0} % 99 + {1} % 99)", "({1} % 99 + {0} % 99)"))
 
     # --- subqueries of expressions ---
 
@@ -362,6 +371,12 @@ class Queries(Commons):
             order = replace(order, by_all=True)
         value = self.value(scope, kind, 1)
         return Select(self.targets([value]), source, condition, distinct=distinct, order=order)
+
+    def all_rows(self, outer: Scope, kind: str) -> Query:
+        """A query that gives a row for each of its source."""
+        self.left -= 1
+        source, scope = self.source(outer)
+        return Select(self.targets([self.column(scope, kind)]), source)
 
     def many_rows(self, outer: Scope, kinds: Sequence[str]) -> Query:
         """A query for IN, EXISTS, ANY and ARRAY."""

@@ -88,6 +88,9 @@ class Expressions:
     def many_rows(self, outer: Scope, kinds: Sequence[str]) -> Query:
         raise NotImplementedError
 
+    def all_rows(self, outer: Scope, kind: str) -> Query:
+        raise NotImplementedError
+
     def sorted_rows(self, outer: Scope, kind: str) -> Query:
         raise NotImplementedError
 
@@ -148,6 +151,10 @@ class Expressions:
             When(self.boolean(scope, depth - 1, local=local), self.value(scope, kind, depth - 1, local=local))
             for _ in range(self.chance.choice((1, 1, 2)))
         )
+        if not local and self.can_nest(depth) and self.likely(0.3):
+            # Several rows are an error if the branch is taken, and none if it is not.
+            several = self.many_rows(scope, (kind,)) if self.likely(0.3) else self.all_rows(scope, kind)
+            whens = (*whens, When(self._comparison(scope, 0, local), Scalar(kind, several)))
         return Case(kind, whens, self.value(scope, kind, 0, local=local) if self.likely(0.7) else None)
 
     # --- conditions ---

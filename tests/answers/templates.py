@@ -221,6 +221,8 @@ text | string_agg({0}, ',' {order}) | text
 int4[] | array_agg({0} {order}) | int4
 int4[] | array_agg({distinct}{0} {order}) | int4
 text[] | array_agg({0} {order}) | text
+int4 | any_value({distinct}{0} {order}) | int4
+text | any_value({0} {order}) | text
 int4 | bit_or({0}) | int4
 """
 _SELDOM_AGGREGATES: Final = """

@@ -358,6 +358,19 @@ def test_rows_of_an_insert_are_swept_out_of_the_shadow_soon(numbers: Server) -> 
         numbers.psql("-qc", "DROP TABLE computed_swept")
 
 
+def test_shadows_in_schemas_that_are_closed_to_others_are_swept(numbers: Server) -> None:
+    try:
+        numbers.psql("-qc", "CREATE SCHEMA computed_own; CREATE TABLE computed_own.swept (n integer, t text)")
+        rows = "SELECT g, repeat('x', 100) FROM generate_series(1, 100000) g"
+        numbers.psql("-qc", f"INSERT INTO computed_own.swept {rows}")
+        deadline = time.monotonic() + 30
+        while int(numbers.query("SELECT pg_relation_size('computed_own.swept')")[0][0]) > 0:
+            assert time.monotonic() < deadline, "nobody sweeps the shadow"
+            time.sleep(0.1)
+    finally:
+        numbers.psql("-qc", "DROP SCHEMA computed_own CASCADE")
+
+
 def _connected(server: Server, engine: str = "auto") -> psycopg.Connection[tuple[object, ...]]:
     return psycopg.connect(server.url, autocommit=True, options=f"-c sluice.engine={engine}")
 

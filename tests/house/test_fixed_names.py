@@ -63,6 +63,8 @@ def test_statements_at_clients_backends() -> None:
         "SELECT FROM pg_class",
         "SELECT FROM pg_catalog.pg_class JOIN pg_catalog.pg_index USING (oid)",
         "DELETE FROM shadow",
+        'DELETE FROM "only"',
+        """SELECT CASE 'when' WHEN 'a' THEN 1 END""",
     ],
 )
 def test_what_the_path_resolves_is_found(sql: str) -> None:
@@ -77,6 +79,8 @@ def test_what_the_path_resolves_is_found(sql: str) -> None:
         "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) ANY ($1::bigint[])",
         "SELECT (extract(epoch FROM pg_catalog.now()) OPERATOR(pg_catalog.*) 1000)::bigint",
         "WITH RECURSIVE a (oid) AS (SELECT 1 UNION SELECT 2 FROM a) SELECT oid FROM a AS b (oid)",
+        'SELECT (kept)."from", (kept)."case" FROM pg_sluice.shadow_7',
+        """SELECT 'update' AS "into", 'case' AS "join" FROM pg_sluice.shadow_7""",
     ],
 )
 def test_what_the_path_does_not_resolve_is_not(sql: str) -> None:

@@ -35,7 +35,7 @@ from planner.spark.plan import SPARK_SETTINGS, Context, Parameter, SessionValues
 from planner.tree import nodes
 from planner.tree.builtins import FUNCTIONS_QUERY, TYPES_QUERY, Builtins
 from storage.spark.shuffled_blocks import Shuffle
-from storage.spark.spark_errors import from_spark
+from storage.spark.spark_errors import from_spark, needless
 
 NOW = 1_700_000_000_123_456
 _TREE_SETTINGS = "SET debug_print_rewritten = on; SET client_min_messages = log; SET debug_pretty_print = off"
@@ -229,6 +229,7 @@ class Laboratory:
         except Exception as error:  # noqa: BLE001
             java = getattr(error, "_origin", None)
             mapped = from_spark(error if java is None else protocol.Py4JJavaError("", java))
+            mapped = needless(mapped) if plan.is_eager else mapped
             return Answer(sqlstate=mapped.sqlstate, message=mapped.message)
         columns = [_texts(arrow.column(index), column.type_oid) for index, column in enumerate(plan.columns)]
         rows = tuple(zip(*columns, strict=True)) if columns else ((),) * arrow.num_rows

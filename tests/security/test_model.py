@@ -148,6 +148,7 @@ def test_roles(catalog: psycopg.Connection[dict[str, Any]]) -> None:
     ours = [tuple(row.values()) for row in members if row["member"] in roles or row["roleid"] in roles]
     assert ours == [
         ("pg_maintain", "sluice_gateway"),
+        ("pg_read_all_data", "sluice_gateway"),
         ("pg_read_all_data", "sluice_shadow"),
         ("pg_read_all_stats", "sluice_metadata"),
         ("pg_signal_backend", "sluice_gateway"),

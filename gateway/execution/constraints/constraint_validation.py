@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid"
 # Kinds whose errors name a column, not a constraint.
 _OF_COLUMN: Final = frozenset({"dc", "dn"})
+# Kinds whose columns are named as in an index's definition.
+_KEYS: Final = frozenset({"p", "u", "x"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +299,7 @@ async def make_look(
             key = await _found(session, prepared.query, prepared.types)
         if key is not None:
             wanted = prepared.wanted
-            seen = await may_see_named(session, wanted.relid, wanted.columns)
+            seen = await may_see_named(session, wanted.relid, wanted.columns, quoted=wanted.kind in _KEYS)
             raise wanted.violation(key if seen else None, later=later)
     if progress is not None:
         progress.end()

@@ -21,6 +21,8 @@ from catalog.errors import SluiceError, SqlState
 from catalog.indexes import ComputedKey
 from catalog.model import Column, DataFile, Table
 from catalog.publish import RowChange
+from gateway.backend.arrays import text_array
+from gateway.backend.own_statement import Statement
 from gateway.execution.constraints.expression_keys import columns_of, given_keys
 from gateway.execution.locks.key_claims import CLAIMS_MAX, claim_keys
 from gateway.execution.locks.row_locks import Strength, file_number, lock_rows
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 # New keys of so many bytes are looked up without a thread, if no file is opened for them.
 _BYTES_AT_ONCE: Final = 16 * 1024
+_QUOTED: Final = "SELECT pg_catalog.quote_ident(n) FROM pg_catalog.unnest($1::pg_catalog.text[]) n"
 
 
 async def keep_keys(
@@ -160,8 +163,9 @@ async def _duplicate_key(
     session: SessionContext, table: Table, key: Key | ComputedKey, row: pa.RecordBatch, *, repeated: bool
 ) -> DuplicateKeyError:
     attnums = key.attnums if isinstance(key, Key) else (WHOLE_TABLE,)
-    labels = key.labels if isinstance(key, ComputedKey) else None
-    described = await _described(session, columns_of(table, key), row, labels)
+    columns = columns_of(table, key)
+    labels = key.labels if isinstance(key, ComputedKey) else await _as_indexed(session, columns)
+    described = await _described(session, columns, row, labels)
     return await discreet(session, DuplicateKeyError(table, key, row, described, repeated=repeated), table, attnums)
 
 
@@ -277,14 +281,21 @@ class DuplicateKeyError(SluiceError):
         return rows
 
 
+async def _as_indexed(session: SessionContext, columns: Sequence[Column]) -> list[str]:
+    """The columns' names as an index's definition has them: in quotes where they need them."""
+    [answer] = await session.backend.run(Statement(_QUOTED, (text_array(column.name for column in columns),)))
+    return [bytes(name or b"").decode() for (name,) in answer.rows]
+
+
 async def described_key(session: SessionContext, table: Table, attnums: Sequence[int], row: pa.RecordBatch) -> str:
-    """A key as PostgreSQL's details write it, with the session's settings: `(a, b)=(1, x)`; `row` has its columns, in
-    one row."""
-    return await _described(session, [table.column(attnum) for attnum in attnums], row)
+    """A key as details of foreign keys write it, with the session's settings: `(a, b)=(1, x)`, never with quotes around
+    names; `row` has its columns, in one row."""
+    columns = [table.column(attnum) for attnum in attnums]
+    return await _described(session, columns, row, [column.name for column in columns])
 
 
 async def _described(
-    session: SessionContext, columns: Sequence[Column], row: pa.RecordBatch, labels: Sequence[str] | None = None
+    session: SessionContext, columns: Sequence[Column], row: pa.RecordBatch, labels: Sequence[str]
 ) -> str:
     values, _ = await session_values(session)
     settings = output_settings(values)
@@ -292,4 +303,4 @@ async def _described(
         "null" if array.null_count else text_cells(array, column.type_oid, settings)[0].as_py().decode()
         for column, array in zip(columns, row.columns, strict=True)
     ]
-    return f"({', '.join(labels or [column.name for column in columns])})=({', '.join(texts)})"
+    return f"({', '.join(labels)})=({', '.join(texts)})"

@@ -33,7 +33,8 @@ SELECT NOT pg_catalog.row_security_active($1::pg_catalog.oid) AND (
     pg_catalog.has_table_privilege($1::pg_catalog.oid, 'SELECT') OR NOT EXISTS (
         SELECT FROM pg_catalog.unnest($2::pg_catalog.text[]) n WHERE NOT EXISTS (
             SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid
-                AND a.attname OPERATOR(pg_catalog.=) n::pg_catalog.name
+                AND CASE WHEN $3::pg_catalog.bool THEN pg_catalog.quote_ident(a.attname) ELSE a.attname END
+                    OPERATOR(pg_catalog.=) n
                 AND pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT'))))
 """
 
@@ -58,7 +59,8 @@ async def discreet(
     return error
 
 
-async def may_see_named(session: SessionContext, relid: int, names: Iterable[str]) -> bool:
-    """Whether the client may read the columns that an index or a constraint names."""
-    [answer] = await session.backend.run(Statement(_ALL_NAMED, (str(relid), text_array(names))))
+async def may_see_named(session: SessionContext, relid: int, names: Iterable[str], *, quoted: bool) -> bool:
+    """Whether the client may read the columns that an index or a constraint names; `quoted` where names need it."""
+    parameters = (str(relid), text_array(names), "true" if quoted else "false")
+    [answer] = await session.backend.run(Statement(_ALL_NAMED, parameters))
     return answer.rows[0][0] == b"t"

@@ -321,6 +321,7 @@ def runnable(
         query.sql,
         tuple(bound(scan, reading, others.get(scan.name)) for scan in query.scans),
         spark_zone(reading.context.session.time_zone),
+        query.is_eager,
     )
 
 
