@@ -154,7 +154,11 @@ async def _place(session: SessionContext, error: SluiceError, statement: Stateme
     about; PostgreSQL then says so of the client's query.
     """
     if alone and error.sqlstate == SqlState.SYNTAX_ERROR:
-        await _check_syntax(session, Frame(frontend.Query.type, sent.raw))
+        try:
+            await _check_syntax(session, Frame(frontend.Query.type, sent.raw))
+        except SluiceError as refusal:  # of a failed block: the query itself can be parsed
+            if refusal.sqlstate != SqlState.IN_FAILED_SQL_TRANSACTION:
+                raise
     shift(error, statement.offset)
 
 
