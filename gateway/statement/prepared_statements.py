@@ -19,6 +19,7 @@ from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.client.encoding import ClientEncoding
+from gateway.session.offload import offloaded
 from gateway.session.statement_analysis import analysed
 from gateway.statement.routed import Routed
 from gateway.statement.routing import prepared_text, route
@@ -28,6 +29,7 @@ from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import decode_backend
 from gateway.wire.messages.layout import Message
 from planner.plans.routes import is_utility
+from planner.syntax.statements import split
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
@@ -73,8 +75,8 @@ async def renewed(
     """
     if not is_sure:
         found = await prepared_text(session, name)
-        if found is None:
-            return None
+        if found is None or not await offloaded(session, len(found.text), split, found.text):
+            return None  # also an empty query, which means nothing
         if known is None or known.analysis.sql != found.text:
             analysis = await analysed(
                 session,

@@ -23,6 +23,10 @@ def _whole(sql: str, limit: int = 0) -> list[Message]:
     return [frontend.Parse("", sql), frontend.Bind("", ""), frontend.Describe(b"P", ""), frontend.Execute("", limit)]
 
 
+def _bound(statement: str) -> list[Message]:
+    return [frontend.Bind("", statement), frontend.Describe(b"P", ""), frontend.Execute("")]
+
+
 def _synced(*statements: str) -> list[list[Message]]:
     return [[*_whole(sql), _SYNC] for sql in statements]
 
@@ -46,6 +50,10 @@ _TABLE: list[list[Message]] = [[frontend.Query("CREATE TEMP TABLE w (a int NOT N
 _COPY = _whole("COPY w FROM STDIN")
 
 _SCRIPTS: dict[str, list[list[Message]]] = {
+    "an empty statement behind PREPARE": [
+        [frontend.Parse("", "PREPARE a AS SELECT 1"), frontend.Parse("b", text), *_bound("b"), _SYNC]
+        for text in ("", "/* nothing */")
+    ],
     "SET LOCAL, COMMIT": _synced("BEGIN", "SET LOCAL search_path = pg_catalog", "COMMIT"),
     "SET LOCAL, ROLLBACK": _synced("BEGIN", "SET LOCAL TimeZone = 'Asia/Tokyo'", "ROLLBACK"),
     "set_config, COMMIT": _synced("BEGIN", "SELECT set_config('search_path', 'pg_catalog', true)", "COMMIT"),
