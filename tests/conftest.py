@@ -138,6 +138,7 @@ def target(request: pytest.FixtureRequest) -> Server:
     return server
 
 
+MAKER = "maker of schemas"
 _MAKERS: dict[Server, psycopg.Connection] = {}
 
 
@@ -152,7 +153,7 @@ def _maker(server: Server) -> psycopg.Connection:
             maker = None
     if maker is None:
         maker = _MAKERS[server] = psycopg.connect(server.url, autocommit=True)
-        maker.execute("SET client_min_messages = warning")
+        maker.execute(f"SET client_min_messages = warning; SET application_name = '{MAKER}'")
     return maker
 
 

@@ -156,8 +156,8 @@ async def _place(session: SessionContext, error: SluiceError, statement: Stateme
     if alone and error.sqlstate == SqlState.SYNTAX_ERROR:
         try:
             await _check_syntax(session, Frame(frontend.Query.type, sent.raw))
-        except SluiceError as refusal:  # of a failed block: the query itself can be parsed
-            if refusal.sqlstate != SqlState.IN_FAILED_SQL_TRANSACTION:
+        except SluiceError as refusal:  # of a failed block, or of what PostgreSQL does not know: EXPLAIN ALTER TABLE
+            if refusal.message.endswith('";"'):
                 raise
     shift(error, statement.offset)
 

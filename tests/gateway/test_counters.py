@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from tests.conftest import MAKER
 from tests.servers import Server
 
 _COUNTERS = (
@@ -52,5 +53,7 @@ def test_idle_connections_are_clients(target: Server) -> None:
     with psycopg.connect(target.url, autocommit=True) as client, psycopg.connect(target.url) as other:
         idle = client.execute(
             "SELECT pid FROM pg_stat_activity WHERE state = 'idle' AND pid <> pg_backend_pid() AND usename IS NOT NULL"
+            " AND application_name <> %s",
+            (MAKER,),
         ).fetchall()
         assert idle == [(other.info.backend_pid,)]
