@@ -35,9 +35,10 @@ _FIXED_BYTES: Final = 16
 _BYTES: Final = "BYTE_ARRAY"
 # Rows that are read to see a dictionary.
 _PROBED_ROWS: Final = 1_024
-# The widest values of so many row groups are kept: a file never changes, and to look takes as long as to read few rows.
-_WIDEST_MAX: Final = 20_000
-_widest_values: Final = LRUCache[tuple[str, Expected, int, tuple[str, ...]], dict[str, int]](_WIDEST_MAX)
+# Of so many columns of row groups the widest value is kept, in some hundred bytes each: a file never changes, and to
+# look takes as long as to read few rows.
+_WIDEST_MAX: Final = 100_000
+_widest_values: Final = LRUCache[tuple[str, Expected, int, str], int](_WIDEST_MAX)
 _LOCK: Final = Lock()
 
 
@@ -119,28 +120,27 @@ class BoundedFile:
 
     def _widest(self, group: int, chunks: Sequence[Any]) -> dict[str, int]:
         """Return the bytes of the widest value in each column's dictionary."""
-        names = tuple(
-            chunk.path_in_schema for chunk in chunks if chunk.physical_type == _BYTES and chunk.has_dictionary_page
-        )
-        if not names:
-            return {}
-        key = self._files.data_path, self._of, group, names
+        repeated = (chunk for chunk in chunks if chunk.physical_type == _BYTES and chunk.has_dictionary_page)
+        names = [chunk.path_in_schema for chunk in repeated]
+        keys = {name: (self._files.data_path, self._of, group, name) for name in names}
         with _LOCK:
-            found = _widest_values.get(key)
-        if found is None:
-            found = self._probed(group, names)
+            found = {name: _widest_values[key] for name, key in keys.items() if key in _widest_values}
+        if missing := tuple(name for name in names if name not in found):
+            probed = self._probed(group, missing)
             with _LOCK:
-                _widest_values[key] = found
+                _widest_values.update({keys[name]: size for name, size in probed.items()})
+            found |= probed
         return found
 
     def _probed(self, group: int, names: tuple[str, ...]) -> dict[str, int]:
-        """`_widest`, from the file: the first rows bring along all of a dictionary."""
+        """`_widest`, from the file: the first rows bring along all of a dictionary. 0 where none is seen."""
         batch = next(self._reader(names).iter_batches(_PROBED_ROWS, row_groups=[group], columns=list(names)), None)
+        none = dict.fromkeys(names, 0)
         if batch is None:
-            return {}
+            return none
         columns = {name: batch.column(name) for name in names if name in batch.schema.names}
         repeated = {name: column.dictionary for name, column in columns.items() if pa.types.is_dictionary(column.type)}
-        return {name: pc.max(pc.binary_length(values)).as_py() or 0 for name, values in repeated.items()}
+        return none | {name: pc.max(pc.binary_length(values)).as_py() or 0 for name, values in repeated.items()}
 
 
 def cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

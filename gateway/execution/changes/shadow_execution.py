@@ -268,8 +268,8 @@ async def conclude(
     """After writing the outcome: check constraints, answer the client, stage or commit.
 
     `sources` are the `paired` rows. If pairs were not recorded, only `updates` and `deletes` tell what may have
-    happened to replaced rows. With `assigned`, every new row has
-    replaced one, and differs from it in these columns alone.
+    happened to replaced rows. With `assigned`, every new row has replaced one, and differs from it in these columns
+    alone.
     """
     every = [column.attnum for column in version.table.columns]
     known = sources if outcome.origins is not None else None
