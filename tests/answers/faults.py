@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -166,28 +167,18 @@ def _no_filter() -> AbstractContextManager[Any]:
     return patch.object(grouping.GroupedAggregation, "_filtered", lambda self, aggregate: aggregate)
 
 
-def _no_distinct() -> AbstractContextManager[Any]:
+def _aggregates_without(attribute: str) -> AbstractContextManager[Any]:
     right = grouping.GroupedAggregation.__init__
 
     def wrong(self: Any, *arguments: Any) -> None:
         right(self, *arguments)
-        self.distinct = False
+        setattr(self, attribute, False)
 
     return patch.object(grouping.GroupedAggregation, "__init__", wrong)
 
 
 def _keys_alike() -> AbstractContextManager[Any]:
     return patch.object(grouping, "_told_apart", lambda number, key: key)
-
-
-def _no_order_in_any_value() -> AbstractContextManager[Any]:
-    right = grouping.GroupedAggregation.__init__
-
-    def wrong(self: Any, *arguments: Any) -> None:
-        right(self, *arguments)
-        self.ordered = False
-
-    return patch.object(grouping.GroupedAggregation, "__init__", wrong)
 
 
 @contextmanager
@@ -271,9 +262,9 @@ FAULTS: Final = (
     Fault("OFFSET ignored", _no_offset),
     Fault("HAVING dropped", _selecting(lambda node: node.replaced(havingQual=None))),
     Fault("FILTER dropped", _no_filter),
-    Fault("DISTINCT dropped in an aggregate", _no_distinct),
+    Fault("DISTINCT dropped in an aggregate", partial(_aggregates_without, "distinct")),
     Fault("a + b and b + a as one key", _keys_alike),
-    Fault("any_value without its order", _no_order_in_any_value),
+    Fault("any_value without its order", partial(_aggregates_without, "ordered")),
     Fault("errors of branches that are not taken", _errors_of_branches),
     Fault("a CASE's ELSE lost", _translating("CASEEXPR", lambda node: node.replaced(defresult=None))),
     Fault("NOT IN as if without NULLs", _not_in_without_nulls),

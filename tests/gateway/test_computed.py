@@ -345,15 +345,19 @@ def test_what_takes_postgresql_long_is_left_to_spark(numbers: Server) -> None:
             connection.execute(joined)
 
 
+def _wait_until_swept(server: Server, table: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while int(server.query(f"SELECT pg_relation_size('{table}')")[0][0]) > 0:
+        assert time.monotonic() < deadline, "nobody sweeps the shadow"
+        time.sleep(0.1)
+
+
 def test_rows_of_an_insert_are_swept_out_of_the_shadow_soon(numbers: Server) -> None:
     """While their transaction holds the table that it has made, a sweep is in vain."""
     try:
         rows = "SELECT g, repeat('x', 100) FROM generate_series(1, 100000) g"
         numbers.psql("-qc", f"CREATE TABLE computed_swept (n integer, t text); INSERT INTO computed_swept {rows}")
-        deadline = time.monotonic() + 20
-        while int(numbers.query("SELECT pg_relation_size('computed_swept')")[0][0]) > 0:
-            assert time.monotonic() < deadline, "nobody sweeps the shadow"
-            time.sleep(0.1)
+        _wait_until_swept(numbers, "computed_swept", 20)
     finally:
         numbers.psql("-qc", "DROP TABLE computed_swept")
 
@@ -363,10 +367,7 @@ def test_shadows_in_schemas_that_are_closed_to_others_are_swept(numbers: Server)
         numbers.psql("-qc", "CREATE SCHEMA computed_own; CREATE TABLE computed_own.swept (n integer, t text)")
         rows = "SELECT g, repeat('x', 100) FROM generate_series(1, 100000) g"
         numbers.psql("-qc", f"INSERT INTO computed_own.swept {rows}")
-        deadline = time.monotonic() + 30
-        while int(numbers.query("SELECT pg_relation_size('computed_own.swept')")[0][0]) > 0:
-            assert time.monotonic() < deadline, "nobody sweeps the shadow"
-            time.sleep(0.1)
+        _wait_until_swept(numbers, "computed_own.swept", 30)
     finally:
         numbers.psql("-qc", "DROP SCHEMA computed_own CASCADE")
 
