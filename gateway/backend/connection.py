@@ -399,6 +399,8 @@ class Backend:
             self.send(*([closing()] if closed else []), *out, _SYNC if sync else _FLUSH)
             results = await self._results(sent, sync, closed=CLOSES_BEFORE if closed else 0)
             self.at_rest = sync
+            if sync and self.status == b"I":
+                self.savepoints.clear()
             if self.repeated is not None:
                 self.repeated += [statement for statement in statements if statement.lasting]
             return [result for result, each in zip(results, order, strict=False) if not isinstance(each, str)]
@@ -411,9 +413,7 @@ class Backend:
             self._scanner.passing = frozenset(kind.type for kind in _RELAYED_ROWS)
 
     def _note_savepoint(self, sql: str) -> None:
-        if len(sql) > _COMMAND_MAX:
-            return
-        command, _, name = sql.rpartition("SAVEPOINT ")
+        command, _, name = sql.rpartition("SAVEPOINT ") if len(sql) <= _COMMAND_MAX else ("", "", sql)
         if not command and sql != name:
             self.savepoints.append(name)
         elif command in {"RELEASE ", "ROLLBACK TO "} and name in self.savepoints:

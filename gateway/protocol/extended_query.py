@@ -19,7 +19,12 @@ from gateway.backend.own_statement import Statement as OwnStatement
 from gateway.backend.savepoints import TRIAL
 from gateway.client.connection import Client
 from gateway.execution.changes.select_locking import locks_rows
-from gateway.execution.cursors.cursor_commands import ExecutedCursorPortal, bind_portal, present_cursor
+from gateway.execution.cursors.cursor_commands import (
+    ExecutedCursorPortal,
+    bind_portal,
+    fetched_columns,
+    present_cursor,
+)
 from gateway.execution.dispatch import open_portal
 from gateway.node.gateway_context import GatewayContext
 from gateway.protocol.named import BoundPortal, PreparedStatement, PreparedStatements
@@ -256,8 +261,10 @@ class ExtendedQuery(SessionContext):
         if in_window:
             await self.transaction.deferred.see()
         if of_lake:
+            columns = await fetched_columns(self, known.lake.routed) if known.lake else None
             for answer in await described(self.backend, message):
-                self.send_noted(answer)
+                stands_in = columns is not None and isinstance(answer, answers.RowDescription)
+                self.send_noted(_description(columns) if stands_in else answer)
         else:
             self._relay(frame)
 
@@ -267,7 +274,7 @@ class ExtendedQuery(SessionContext):
         if cursor is None:
             self._relay(frame)
         else:
-            self.send_noted(_description(cursor.declared.columns))
+            self.send_noted(_description(cursor.declared.executed))
 
     def _check_named(self, statement: str) -> None:
         if not statement and "" not in self._statements:

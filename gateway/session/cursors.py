@@ -4,27 +4,29 @@ The backend has each cursor too, made by the client's statement over the empty s
 savepoints, CLOSE, the transaction's end and `pg_cursors` are PostgreSQL's. Before COMMIT a cursor WITH HOLD is read,
 and the backend gets one over nothing in its place, which `pg_cursors` shows. Each use asks the backend whether the
 cursor is still the declared one. The gateway has the rows: FETCH, MOVE and the protocol's Execute never reach the
-backend. A function could still fetch from the backend's empty cursor. The function guard
-(`gateway.execution.shadow.function_guard`) detects this while the cursor still has scans to count; otherwise the
-function is refused.
+backend.
+
+A function could still fetch from the backend's empty cursor. A cursor that cannot scroll tells so: it does not go back
+to its start once it was moved. So before functions run, `watch` gives the backend a cursor over nothing in place of one
+that scrolls, and `check_unmoved` asks afterwards. A savepoint that is undone would undo the replacement alone, so it
+precedes the client's first savepoint at the latest.
 
 In a block with deferred changes (`gateway.transaction.transactional_ddl`) a cursor cannot stay in its window. The
-backend then has a cursor over no table in its place, and is told of the tables when one of them is changed.
+backend then has a cursor over no table in its place, too, and is told of the tables when one of them is changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import unsupported
+from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
-from gateway.session.lake_cursor import Keeping
 from gateway.session.row_versions import ReplacedRows
 from planner.syntax.lexer import quoted
 
@@ -44,11 +46,19 @@ _ALIVE: Final = (
 )
 
 
-def over_nothing(name: str, *, binary: bool, scrolls: bool, holds: bool) -> Statement:
+def over_nothing(name: str, *, binary: bool, holds: bool) -> Statement:
     """The declaration of a cursor without columns and rows, for the backend. `refuse_held` in publish.sql knows it."""
-    scroll = "SCROLL" if scrolls else "NO SCROLL"
-    words = ("DECLARE", quoted(name), "BINARY" * binary, scroll, "CURSOR", "WITH HOLD" * holds)
+    words = ("DECLARE", quoted(name), "BINARY" * binary, "NO SCROLL CURSOR", "WITH HOLD" * holds)
     return Statement(f"{' '.join(filter(None, words))} FOR SELECT WHERE false")
+
+
+@dataclass(slots=True)
+class OpenedCursor:
+    """A cursor that a function has opened: the shadows that were filled then, and whether its query runs code of users;
+    None if that was not asked."""
+
+    filled: frozenset[int]
+    runs_code: bool | None = None
 
 
 class Cursors:
@@ -57,11 +67,9 @@ class Cursors:
     def __init__(self, session: SessionContext) -> None:
         self._session = session
         self._open: dict[str, Cursor] = {}
-        self._read_unseen = False
         self.replaced = ReplacedRows()
-        # Backend cursors that functions have opened, by name and creation time, with the shadows that were filled
-        # then.
-        self.filled: dict[tuple[bytes | None, bytes | None], frozenset[int]] = {}
+        # Backend cursors that functions have opened, by name and creation time.
+        self.filled: dict[tuple[bytes | None, bytes | None], OpenedCursor] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._open
@@ -113,42 +121,58 @@ class Cursors:
                 if not cursor.failed:
                     with self._session.cancellable(cursor.declared.tag):
                         await cursor.hold()
+                # It would compute the query once more, over empty shadows, while no session can commit.
                 await self._empty(cursor)
+                cursor.held = True
 
     async def _empty(self, cursor: Cursor) -> None:
-        """Give the backend a cursor over nothing in place of one that has been read, or failed: it would compute the
-        query once more, over empty shadows, while no session can commit.
-        """
+        """Give the backend a cursor over nothing in this one's place."""
         declared, run = cursor.declared, self._session.backend.run
         binary = any(column.format for column in declared.columns)
-        declare = over_nothing(declared.name, binary=binary, scrolls=declared.keeping is not Keeping.NONE, holds=True)
+        declare = over_nothing(declared.name, binary=binary, holds=declared.holds)
         *_, made = await run(Statement(f"CLOSE {quoted(declared.name)}"), declare, self.question(declared.name))
         created = made.rows[0][1]
         assert created is not None
-        cursor.declared, cursor.held = replace(declared, created=int(created), stood_in_for=declared.tables), True
+        cursor.declared = replace(declared, created=int(created), rewinds=False, stood_in_for=declared.tables)
+
+    def others(self, told: Result) -> Result:
+        """Of the backend's cursors, in rows that begin with their names: those that are none over the lake."""
+        return Result(rows=[row for row in told.rows if str(row[0] or b"", "utf-8") not in self._open])
 
     @property
     def any_open(self) -> bool:
         """Whether any cursor is open, as far as known."""
         return bool(self._open)
 
-    def read_unseen(self) -> None:
-        """A function has scanned a shadow, and may have moved the backend's cursors; later scans cannot be detected."""
-        self._read_unseen = bool(self._open)
-
-    def check_unread(self, filled: Collection[int] = ()) -> None:
-        """Before a function runs: refuse it if it could read a cursor undetected. Scans of `filled` shadows, which
-        have rows, do not count; the active cursor checks for itself.
+    async def watch(self) -> None:
+        """Before functions run, and before a savepoint of the client: see that `check_unmoved` can tell what functions
+        do with the backend's cursors. 0A000 within a savepoint of the gateway, which may be undone.
         """
-        if not self._open:
-            self._read_unseen = False
-        if self._read_unseen or any(
-            cursor.held
-            or cursor.declared.stood_in_for
-            or (not cursor.at_work and not set(filled).isdisjoint(cursor.declared.tables))
-            for cursor in self._open.values()
-        ):
-            raise unsupported("a function while a cursor is open that it might read")
+        session = self._session
+        if session.backend.status != b"T" or not any(cursor.declared.rewinds for cursor in self._open.values()):
+            return
+        await self.look()
+        await session.transaction.read_only.lift()
+        for cursor in self._open.values():
+            if cursor.declared.rewinds:
+                if session.backend.savepoints:
+                    raise unsupported("a function while a cursor is open that it might read")
+                await self._empty(cursor)
+        await session.transaction.read_only.restore()
+
+    async def check_unmoved(self) -> None:
+        """After functions have run: raise 0A000 if one has used a cursor. The backend has no rows for it."""
+        if not self._open or self._session.backend.status == b"E":
+            return
+        run = self._session.backend.run
+        [alive] = await run(self.question(*self._open))
+        names = [name for name, created in _created(alive).items() if created == self._open[name].declared.created]
+        try:
+            await run(*[Statement(f"MOVE BACKWARD ALL IN {quoted(name)}") for name in names])
+        except SluiceError as error:
+            if error.sqlstate != SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE:
+                raise
+            raise unsupported("a function that uses a cursor of the session") from None
 
     @asynccontextmanager
     async def occupying(self, oids: Iterable[int]) -> AsyncIterator[None]:
@@ -187,7 +211,12 @@ class Cursors:
         self._open.clear()
 
     async def _forget_dead(self, names: list[str], alive: Result) -> None:
-        created = {str(name, "utf-8"): int(when) for name, when in alive.rows if name is not None and when is not None}
+        created = _created(alive)
         for name in names:
             if created.get(name) != self._open[name].declared.created:
                 await self._open.pop(name).close()
+
+
+def _created(alive: Result) -> dict[str, int]:
+    """The creation times of cursors by name, from the answer to `Cursors.question`."""
+    return {str(name, "utf-8"): int(when) for name, when in alive.rows if name is not None and when is not None}

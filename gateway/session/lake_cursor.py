@@ -82,7 +82,7 @@ class Declaration:
     table's OID. A cursor that `locks` its rows has two such columns for each table, file and position; `places` gives
     the first. Any other has one number for both (planner.translate.row_marks), for one of the files `paths`. `tables`
     are the tables of its query, by OID. `stood_in_for` are the same tables, if the backend has a cursor over no table
-    in its place.
+    in its place. `rewinds`: the backend's cursor can go back to its start.
     """
 
     name: str
@@ -97,6 +97,7 @@ class Declaration:
     paths: Sequence[str] = ()
     tables: Collection[int] = ()
     stood_in_for: Collection[int] = ()
+    rewinds: bool = False
 
 
 class Cursor:
@@ -155,11 +156,6 @@ class Cursor:
     async def execute(self, limit: int, sink: Sink) -> int:
         """The protocol's Execute: the next rows, all if `limit` is 0. `at_end` says whether the end was reached."""
         return await self.fetch(Direction.FORWARD, limit or FETCH_ALL, sink)
-
-    @property
-    def at_work(self) -> bool:
-        """Whether a fetch runs."""
-        return self._lock.locked()
 
     @property
     def at_end(self) -> bool:

@@ -90,7 +90,7 @@ class SessionContext:
         self.cursors = Cursors(self)
         self.timeouts = SessionTimeouts(self)
         self.reading = SnapshotPin(gateway.store.readers)
-        self.transaction = Transaction(gateway, backend, self.cursors.hold)
+        self.transaction = Transaction(gateway, backend, self.cursors.hold, self.cursors.watch)
         self.ends_with_statement = False
         self.pipelining = False
         self.unsynced = False

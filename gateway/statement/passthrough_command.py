@@ -57,11 +57,12 @@ def check_passthrough(session: SessionContext, command: PassthroughCommand | Non
         check_in_block(session)
 
 
-def check_in_block(session: SessionContext) -> None:
+def check_in_block(session: SessionContext, *, begins: bool = False) -> None:
     """Raise 25P01 for a cursor outside of a block. PostgreSQL would not: in the extended protocol the gateway's
-    questions look to it like a block.
+    questions look to it like a block; so does the transaction that the gateway `begins` for the statement.
     """
-    if not (session.simple or session.transaction.open or session.pipelining):
+    asked = session.simple and not (begins and session.ends_with_statement)
+    if not (asked or session.transaction.open or session.pipelining):
         raise SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, "DECLARE CURSOR can only be used in transaction blocks")
 
 

@@ -374,8 +374,10 @@ async def _declare(session: SessionContext, analysis: Analysis, query: Node) -> 
             return Routed(Route.RELAY, query)
         case Route.SELECT:
             return Routed(Route.DECLARE, query, inner.lake, routed.inner, inner)
-        case _:
-            raise unsupported("DECLARE CURSOR over a function made by users")
+        case _ if int(query.utilityStmt.options) & routes.HOLD:
+            raise unsupported("DECLARE CURSOR WITH HOLD over a function made by users")
+        case _:  # as if a function had opened it
+            return Routed(Route.GUARDED, query)
 
 
 async def _fetch(session: SessionContext, _: Analysis, query: Node) -> Routed:

@@ -40,6 +40,7 @@ from planner.syntax.statements import Statement as SourceStatement
 from planner.syntax.transaction_commands import TransactionCommand, transaction_command
 from storage.parquet.file_syncs import file_syncs
 
+Effect = Callable[[], Awaitable[None]]
 _LOG: Final = logging.getLogger("sluice.transaction")
 _LEVEL: Final = Statement("SHOW transaction_isolation")
 _DEFAULT_LEVEL: Final = Statement("SHOW default_transaction_isolation")
@@ -75,11 +76,13 @@ class Transaction:
     a level above READ COMMITTED, from its first read on.
     """
 
-    def __init__(self, gateway: GatewayContext, backend: Backend, hold: Callable[[], Awaitable[None]]) -> None:
-        """`hold` (`Cursors.hold`) is called before each commit, and may raise to prevent it."""
+    def __init__(self, gateway: GatewayContext, backend: Backend, hold: Effect, watch: Effect) -> None:
+        """`hold` (`Cursors.hold`) is called before each commit, and may raise to prevent it; `watch` (`Cursors.watch`)
+        before each savepoint of the client."""
         self._gateway = gateway
         self._backend = backend
         self._hold = hold
+        self._watch = watch
         self.implicit = False
         self.fresh = False
         self.isolation = Isolation.READ_COMMITTED
@@ -143,6 +146,8 @@ class Transaction:
             await self.read_only.lift()  # writes from before the block became READ ONLY are published
         else:
             await self.read_only.before(command, may_begin=not self.deferred.pending)
+            if command is TransactionCommand.SAVEPOINT:
+                await self._watch()
 
     async def _begun(self, command: TransactionCommand) -> None:
         """The client has begun a block or set its level: take the level."""

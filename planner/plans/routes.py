@@ -49,6 +49,8 @@ class Route(Enum):
     GUARDED = "guarded"  # PostgreSQL; reads of shadows are counted
 
 
+# The bit of WITH HOLD in DeclareCursorStmt.options (parsenodes.h).
+HOLD: Final = 0x20
 # Node types of utility statements that need more than relaying.
 UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "COPYSTMT": Route.COPY,

@@ -89,6 +89,8 @@ class Side:
                 answer = [cursor.statusmessage or "", *rows]
             except psycopg.Error as error:
                 answer = _told(error)
+                if error.sqlstate == _TOO_DEEP:
+                    self._said.clear()
                 if error.sqlstate == REFUSED and outcome.refused is None:
                     outcome.refused = answer[0]
             outcome.lines += [f"> {call.sql()}", *self._said, *answer]
@@ -103,7 +105,7 @@ def _told(error: psycopg.Error) -> list[str]:
     told = error.diag
     # Whether PL/pgSQL evaluates an expression by itself depends on whether its plan is new.
     context = [line for line in (told.context or "").split("\n") if not line.startswith(_EVALUATED)]
-    if error.sqlstate == _TOO_DEEP:  # where that is differs
+    if error.sqlstate == _TOO_DEEP:  # how deep that is differs, and so do the notices until then
         context = []
     more = (told.message_detail, told.constraint_name, told.table_name, *context)
     message = _PORTAL.sub("<unnamed portal>", told.message_primary or str(error))

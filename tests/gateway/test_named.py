@@ -87,6 +87,18 @@ _SCRIPTS: dict[str, list[Sequence[Message]]] = {
         [Query("SELECT name, is_binary FROM pg_cursors")],
         _ROLLBACK,
     ],
+    "a cursor that can no longer scroll at the backend": [
+        _BEGIN,
+        [Query(f"DECLARE c BINARY SCROLL CURSOR FOR {_QUERY}")],
+        [Query("SAVEPOINT s")],
+        _described("FETCH 2 FROM c"),
+        [*_do("FETCH 2 FROM c"), Sync()],
+        [Parse("m", "MOVE 1 IN c"), Describe(b"S", "m"), Describe(b"P", "c"), Sync()],
+        [*_do("FETCH BACKWARD 1 FROM c", formats=(0,)), Sync()],
+        [Query("ROLLBACK TO s; FETCH 1 FROM c; CLOSE c")],
+        _described("FETCH 2 FROM c"),
+        _ROLLBACK,
+    ],
     "a row limit on FETCH": [
         _BEGIN,
         _DECLARE,
@@ -380,7 +392,7 @@ _REFUSED: dict[str, tuple[list[str], str]] = {
         ],
         "WHERE CURRENT OF a cursor whose query PostgreSQL computes is not supported on lake tables",
     ),
-    "a function beside a cursor over the same table": (
+    "a function that fetches from a cursor over its query's table": (
         [
             _READER,
             "ALTER FUNCTION pg_temp.fetched STABLE",
@@ -388,11 +400,11 @@ _REFUSED: dict[str, tuple[list[str], str]] = {
             f"DECLARE c CURSOR FOR {_QUERY}",
             f"SELECT pg_temp.fetched('c') FROM {_TABLE}",
         ],
-        "a function while a cursor is open that it might read is not supported on lake tables",
+        "a function that uses a cursor of the session is not supported on lake tables",
     ),
     "a function that fetches": (
         [_READER, "BEGIN", f"DECLARE c CURSOR FOR {_QUERY}", "SELECT pg_temp.fetched('c')"],
-        "a function that reads a lake table while a cursor is open is not supported on lake tables",
+        "a function that uses a cursor of the session is not supported on lake tables",
     ),
     "a function that fetches once more": (
         [
@@ -404,11 +416,11 @@ _REFUSED: dict[str, tuple[list[str], str]] = {
             "ROLLBACK TO s",
             "SELECT pg_temp.fetched('c')",
         ],
-        "a function while a cursor is open that it might read is not supported on lake tables",
+        "a function that uses a cursor of the session is not supported on lake tables",
     ),
     "a function that fetches from what was held": (
         [_READER, f"DECLARE c CURSOR WITH HOLD FOR {_QUERY}", "SELECT pg_temp.fetched('c')"],
-        "a function while a cursor is open that it might read is not supported on lake tables",
+        "a function that uses a cursor of the session is not supported on lake tables",
     ),
 }
 

@@ -29,8 +29,9 @@ from gateway.statement.portal import Binding, Portal, StatementPortal, with_form
 from gateway.statement.prepared_statements import bind
 from gateway.values import OutputSettings
 from gateway.wire.messages import frontend
-from gateway.wire.messages.backend import CommandComplete, PortalSuspended
+from gateway.wire.messages.backend import CommandComplete, FieldDescription, PortalSuspended
 from planner.plans.locking_plan import strongest
+from planner.plans.routes import HOLD
 from planner.tree.nodes import name_of
 from storage.spool.row_spool import KeptRows
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 # The bits of DeclareCursorStmt.options (parsenodes.h).
 _BINARY: Final = 0x1
 _SCROLL: Final = 0x2
-_HOLD: Final = 0x20
 _DECLARED: Final = f"SELECT {CREATED}, is_scrollable FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalog.=) $1"
 _numbers: Final = itertools.count(1)
 
@@ -59,7 +59,7 @@ class DeclarePortal(StatementPortal):
         assert inner_routed is not None
         statement = self.routed.query.utilityStmt
         name, options = name_of(statement.portalname), int(statement.options)
-        holds = bool(options & _HOLD)
+        holds = bool(options & HOLD)
         if session.has_portal(name):
             raise SluiceError("42P03", f'cursor "{name}" already exists')
         if holds:
@@ -135,10 +135,10 @@ async def _add(
         await check_rows(session, routed, reading)
         rows = UnlockedCursorRows(session, analysis, routed, binding, reading, tag, updatable=updatable)
         run, places, paths = rows.run, rows.places, rows.paths
-    keeping, holds = Keeping.NONE, bool(options & _HOLD)
+    keeping, holds = Keeping.NONE, bool(options & HOLD)
     stands_in = session.transaction.deferred.is_open
     if stands_in:
-        created = await _stand_in(session, name, options, scrolls=scrolls == b"t")
+        created = await _stand_in(session, name, options)
     if scrolls == b"t":
         keeping = Keeping.ALL if options & _SCROLL or holds else Keeping.WHILE_FEW
     columns = analysis.columns or ()
@@ -155,21 +155,32 @@ async def _add(
         paths,
         routed.lake,
         routed.lake if stands_in else (),
+        rewinds=scrolls == b"t" and not stands_in,
     )
     waiting = partial(attending, session, leaves_window=False)
     await session.cursors.add(Cursor(declaration, run, waiting, standing))
+    if session.transaction.deferred.savepoints:
+        await session.cursors.watch()
 
 
-async def _stand_in(session: SessionContext, name: str, options: int, *, scrolls: bool) -> bytes:
+async def _stand_in(session: SessionContext, name: str, options: int) -> bytes:
     """Close the window in which a cursor was declared: the backend gets a cursor over no table in its place. Returns
     its creation time.
     """
     await session.transaction.deferred.close()
-    declare = over_nothing(name, binary=bool(options & _BINARY), scrolls=scrolls, holds=bool(options & _HOLD))
+    declare = over_nothing(name, binary=bool(options & _BINARY), holds=bool(options & HOLD))
     _, declared = await session.backend.run(declare, Statement(_DECLARED, (name,)))
     created = declared.rows[0][0]
     assert created is not None
     return created
+
+
+async def fetched_columns(session: SessionContext, routed: Routed) -> tuple[FieldDescription, ...] | None:
+    """The columns of a FETCH from a cursor in whose place the backend has one over nothing; else None."""
+    if routed.cursor is None or not session.cursors.is_stood_in_for(routed.cursor.declared.name):
+        return None
+    cursor = await session.cursors.find(routed.cursor.declared.name, sync=False)
+    return None if cursor is None else with_formats(cursor.declared.columns, (0,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gateway.execution.reading.query_rows import query_rows
+from planner.plans.computable import functions_of_users
 from planner.plans.select import plan_select
 from planner.plans.updatable_cursor import plan_updatable, updatable_table
 
@@ -53,5 +54,8 @@ class UnlockedCursorRows:
 
     async def run(self) -> RowStream:
         """Start Spark."""
+        session, _, routed, *_ = self._query
+        if functions_of_users(routed.query):
+            await session.cursors.watch()
         plan = plan_updatable if self.places else plan_select
         return await query_rows(*self._query, plan=plan, only_lake_types=False)

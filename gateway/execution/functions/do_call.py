@@ -12,6 +12,7 @@ settled block. Other sessions that use these tables wait meanwhile.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -23,7 +24,7 @@ from gateway.execution.constraints.constraint_validation import meet, obligation
 from gateway.execution.functions.filled_shadows import FilledShadows
 from gateway.execution.functions.filling_settings import SETTINGS
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
-from gateway.execution.functions.opened_cursors import CURSORS, opened
+from gateway.execution.functions.opened_cursors import CURSORS, beside_cursor, copied_again, opened, saw
 from gateway.execution.functions.remembered_use import forgetting, note_used, used_before
 from gateway.execution.functions.shadow_touches import TOUCHES, touches
 from gateway.execution.functions.shadow_use import DoesMoreError, ShadowUse, end_watch, is_of_guard, use_until_now
@@ -32,6 +33,7 @@ from gateway.execution.functions.statement_words import StatementWords
 from gateway.execution.functions.taken_rows import too_large
 from gateway.execution.functions.trigger_lookup import changed_relations, fired_triggers
 from gateway.execution.locks.row_locks import Waiting
+from gateway.execution.reading.execute_prepared import prepared_text
 from gateway.execution.reading.function_tables import (
     CODE,
     Words,
@@ -53,13 +55,13 @@ from gateway.execution.shadow.function_guard import (
     written,
 )
 from gateway.session.constraint_modes import KEEP_OWN
+from gateway.session.cursors import OpenedCursor
 from gateway.session.newest_versions import NewestVersions
-from gateway.session.offload import offloaded
 from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import versions
+from gateway.statement.passthrough_command import check_in_block
 from gateway.statement.portal import TIMEOUT, StatementPortal
 from gateway.wire.messages.backend import CommandComplete
-from planner.syntax.statements import prepared
 from planner.tree.nodes import name_of
 
 if TYPE_CHECKING:
@@ -74,15 +76,12 @@ _ROUNDS_MAX: Final = 30
 _OF_MORE: Final = frozenset({SqlState.FEATURE_NOT_SUPPORTED, SqlState.OBJECT_IN_USE})
 # After a conflict, the next execution sees what others have committed.
 _CONFLICTS_MAX: Final = 5
-_PREPARED: Final = (
-    "SELECT statement FROM pg_catalog.pg_prepared_statements"
-    " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text AND from_sql"
-)
 # A table that a statement names is copied before it first runs if it has no more rows.
 _COPIED_ROWS_MAX: Final = 20_000
 # The same for a table that foreign keys may bring in.
 _RELATED_ROWS_MAX: Final = 2_000
 _EXECUTE: Final = "EXECUTESTMT"
+_DECLARE: Final = "DECLARECURSORSTMT"
 
 
 class GuardedPortal(StatementPortal):
@@ -99,6 +98,8 @@ class GuardedPortal(StatementPortal):
     _missed: SluiceError | None = None  # the error while something was left out
     _guessed = False  # it may turn out to do more than use rows
     _named: Result | None = None  # the answer to `naming`, if that was asked
+    # Whether it may move cursors: PostgreSQL would not undo that, so it is executed once, with everything copied.
+    once_only = False
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
@@ -114,6 +115,8 @@ class GuardedPortal(StatementPortal):
     async def _begin(self) -> None:
         """Begin, and find the words of the texts."""
         session, transaction = self.session, self.session.transaction
+        if self._is_of(_DECLARE):
+            check_in_block(session, begins=True)
         begins, expected = not transaction.open, self._texts.expected
         code, *named = await transaction.begin(CODE, *([await naming(session, expected)] if expected else []))
         transaction.fresh = transaction.fresh or begins
@@ -123,11 +126,18 @@ class GuardedPortal(StatementPortal):
     async def execute_guarded(self) -> None:
         """Execute it, now that the words of its texts are known."""
         transaction = self.session.transaction
+        if (name := self._fetched()) is not None and (again := await copied_again(self.session, name)):
+            unfilled, _ = await self.unfilled()
+            self.once_only = unfilled.must_last = True
+            self._give_tag(await self.over_rows(unfilled, set(again)))
+            return
         if (predicted := await self._predicted()) is not None:
             try:
                 with forgetting(self.session, self.analysis.sql):
                     self._give_tag(await self.over_rows(*predicted))
             except DoesMoreError:
+                if self.once_only:
+                    raise beside_cursor() from None
                 await predicted[0].undo()
                 self._guessed = False
             else:
@@ -163,10 +173,7 @@ class GuardedPortal(StatementPortal):
         """
         query, text = self.routed.query, self.analysis.sql
         if query is not None and self._is_of(_EXECUTE):
-            [found] = await self.session.backend.run(Statement(_PREPARED, (name_of(query.utilityStmt.name),)))
-            if found.rows:
-                whole = (found.rows[0][0] or b"").decode()
-                text = await offloaded(self.session, len(whole), lambda: whole[prepared(whole) :])
+            text = await prepared_text(self.session, name_of(query.utilityStmt.name)) or text
         changed = changed_relations(query)
         texts = (await trigger_texts(self.session, changed))[0] if changed else []
         return [text, *texts]
@@ -181,7 +188,7 @@ class GuardedPortal(StatementPortal):
         once. None if it names no table, or may do more than use rows.
         """
         session, transaction = self.session, self.session.transaction
-        if self.words.may_do_more or session.cursors.any_open or self._fetched() is not None:
+        if self.words.may_define or self._fetched() is not None:
             return None
         if transaction.parts is not None or transaction.deferred.pending:
             return None
@@ -195,14 +202,16 @@ class GuardedPortal(StatementPortal):
         also = [*([owners[1]] if owners else []), *([newest.statement] if newest else [])]
         use = await self._use(TIMEOUT, SETTINGS, *also)
         timeout, settings, *answers = use.then
-        if use.cursors.rows or settings.rows[0][-1] == b"t":
+        if settings.rows[0][-1] == b"t":
             return None
+        self.once_only = bool(use.cursors.rows)
         if owners is not None:
             sought.learn_owners(owners[0], answers[0])
         if newest is not None:
             newest.take(answers[-1])
         shadows = FilledShadows(session, sought, use.newest, use.before)
-        session.cursors.filled.clear()
+        if not self.once_only:
+            session.cursors.filled.clear()
         shadows.words, asked_for = set(self.words.found), set(wanted)
         await self.hear(shadows, wanted)
         related = await tables_related(session, shadows.words, wanted) - wanted
@@ -217,7 +226,7 @@ class GuardedPortal(StatementPortal):
         self._guessed = self.words.may_build
         if transaction.sees_newest:
             shadows.told, shadows.known = settings, known
-        return shadows, wanted, unread
+        return shadows, wanted, set() if self.once_only else unread
 
     async def unfilled(self) -> tuple[FilledShadows, Result]:
         """Shadows that are not filled yet, before the statement first runs; and the backend's cursors."""
@@ -225,10 +234,11 @@ class GuardedPortal(StatementPortal):
         return FilledShadows(self.session, SoughtKeys(self.session, self._asked), use.newest, use.before), use.cursors
 
     async def _use(self, *then: Statement) -> ShadowUse:
-        self.session.cursors.check_unread()
+        await self.session.cursors.watch()
         if self._texts.may_name:
             self.session.run_functions()
-        return await use_until_now(self.session.backend, *then)
+        use = await use_until_now(self.session.backend, *then)
+        return replace(use, cursors=self.session.cursors.others(use.cursors))
 
     async def _carry_out(self, answers: ResponseSpool) -> tuple[str, FilledShadows | None, set[int]]:
         """Execute over empty shadows. If it used any, undo it, and return which to fill, and how."""
@@ -256,7 +266,8 @@ class GuardedPortal(StatementPortal):
             _, *after = await backend.run(GUARDED.again, *questions)
         else:
             *after, now_open = await backend.run(*questions, CURSORS)
-            left_open = opened(cursors, now_open)
+            left_open = opened(cursors, session.cursors.others(now_open))
+        await session.cursors.check_unmoved()
         again = not at_once and not cursors.rows and is_of_guard(error)
         if [each.rows for each in after] == [each.rows for each in use.then[:2]] and not left_open and not again:
             if error is not None:
@@ -265,28 +276,20 @@ class GuardedPortal(StatementPortal):
             await backend.run(GUARDED.release, UNWATCHED, KEEP_OWN)
             return tag, None, set()
         if at_once:
-            session.cursors.read_unseen()
             raise unsupported("a function that reads a lake table")
         [now] = await backend.run(Statement(TOUCHES, (number,)))
         used = {oid: each for oid, each in touches(now).items() if each != before.get(oid) and not each.made}
         touched = set(used)
-        if self._fetches(cursors, touched):
+        if (fetched := self._fetched()) is not None and saw(session, fetched, cursors, touched):
             await backend.run(GUARDED.release, UNWATCHED, KEEP_OWN)
             return tag, None, set()
-        self.check_repeatable(cursors, settled=False)
+        if cursors.rows or fetched is not None:
+            raise beside_cursor()
+        self.check_repeatable(settled=False)
         await backend.run(GUARDED.again, GUARDED.release)
         shadows = FilledShadows(session, SoughtKeys(session, self._asked), number, before)
         shadows.begin_with(used)
         return tag, shadows, touched
-
-    def _fetches(self, cursors: Result, touched: set[int]) -> bool:
-        """Whether it fetches from a cursor that a function has opened, over rows that existed then."""
-        fetched = self._fetched()
-        seen = self.session.cursors.filled
-        return fetched is not None and any(
-            name == fetched.encode() and touched <= seen.get((name, created), frozenset())
-            for name, created, _ in cursors.rows
-        )
 
     def _fetched(self) -> str | None:
         query = self.routed.query
@@ -297,13 +300,10 @@ class GuardedPortal(StatementPortal):
         query = self.routed.query
         return query is not None and bool(query.fields.get("utilityStmt")) and query.utilityStmt.type == kind
 
-    def check_repeatable(self, cursors: Result, *, settled: bool) -> None:
-        """Raise 0A000 if the statement cannot be undone and executed again; `cursors` are the backend's."""
-        session = self.session
-        if cursors.rows or self._fetched() is not None:
-            session.cursors.read_unseen()
-            raise unsupported("a function that reads a lake table while a cursor is open")
-        if session.transaction.parts is not None or (session.transaction.deferred.pending and not settled):
+    def check_repeatable(self, *, settled: bool) -> None:
+        """Raise 0A000 if the statement cannot be undone and executed again."""
+        transaction = self.session.transaction
+        if transaction.parts is not None or (transaction.deferred.pending and not settled):
             raise unsupported("a function that reads a lake table")
 
     async def over_rows(self, shadows: FilledShadows, wanted: set[int], unread: Iterable[int] = ()) -> str:
@@ -316,6 +316,8 @@ class GuardedPortal(StatementPortal):
         shadows.quiet, fresh = self._texts.quiet, transaction.fresh
         shadows.rows_only = frozenset() if self._texts.may_name else self.words.found
         shadows.may_change = self.words.may_change_rows
+        if self.once_only:
+            shadows.sought.refuse(wanted)
         for _ in range(_ROUNDS_MAX):
             answers = ResponseSpool()
             try:
@@ -330,6 +332,8 @@ class GuardedPortal(StatementPortal):
                 conflicts += not (unseen or unfetched)
             finally:
                 answers.close()
+            if self.once_only:
+                raise beside_cursor()
             await shadows.undo()
             transaction.fresh = fresh = fresh and not shadows.must_repeat
             self.looked_at |= unfetched
@@ -360,7 +364,7 @@ class GuardedPortal(StatementPortal):
             shadows.forget_keys()
             return lacking
         for name, created, _ in left_open:
-            self.session.cursors.filled[name, created] = frozenset(wanted)
+            self.session.cursors.filled.setdefault((name, created), OpenedCursor(frozenset(wanted)))
         return set()
 
     async def hear(self, shadows: FilledShadows, wanted: set[int]) -> None:

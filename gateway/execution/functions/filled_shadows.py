@@ -82,7 +82,7 @@ class FilledShadows:
         self.sought = sought
         self._fresh: dict[int, int] = {}  # how many rows the statement has made
         self._touched: Mapping[int, Touch] = {}
-        self.cursors = Result()  # the backend's, after the statement
+        self.cursors = Result()  # the backend's after the statement, but for those over the lake
         self._beside = Result()
         self._ahead: list[Result] = []  # what `take` asks of a statement that only reads
         self._begun = False
@@ -90,7 +90,7 @@ class FilledShadows:
         self._late: set[int] = set()  # tables that it has truncated before the lake's lock on them was taken
         self.lasts = False  # copied rows stay in the way of other sessions until the transaction ends
         self.lost: list[Contested] = []  # rows to be locked before the statement runs again
-        self.fires_late = False  # the statement is the firing of deferred triggers, which is not undone
+        self.must_last = False  # the statement is not undone: deferred triggers fire, or a cursor moves
         self.defers = False  # it may have queued deferred triggers
 
     async def fill(self, oids: Collection[int], unread: Collection[int] = (), *, unchecked: bool = False) -> None:
@@ -98,7 +98,6 @@ class FilledShadows:
         not needed as long as rows are only added, or the table is truncated first. `unchecked`: foreign keys are
         checked only when all is taken."""
         session, backend = self._session, self._session.backend
-        session.cursors.check_unread(oids)
         await session.transaction.read_only.lift()
         if self.exclusive:  # before rows are looked at, and before PostgreSQL locks the shadow
             await backend.run(lock_tables(sorted(self.exclusive), ACCESS_EXCLUSIVE))
@@ -210,12 +209,14 @@ class FilledShadows:
         """After the statement, or when it has `failed`: the unfilled tables that it has used."""
         end = STATEMENT.again if failed else STATEMENT.release
         printing = await self.sought.end(self.words, self.versions)
-        reads = not (failed or self.may_change or self.fires_late) and self.is_alone and self.quiet >= self.words
+        reads = not (failed or self.may_change or self.must_last) and self.is_alone and self.quiet >= self.words
         locked = [] if _LOCKING.isdisjoint(self.words) else self._kept
         ahead = [self._counting, *self._locks(locked)] if reads else []
         asked = end, *printing, Statement(TOUCHES, (self._newest,)), CURSORS
         _, *answers = await self._session.backend.run(*asked, *ahead)
-        ended, (counts, self.cursors, *self._ahead) = answers[: len(printing)], answers[len(printing) :]
+        await self._session.cursors.check_unmoved()
+        ended, (counts, now_open, *self._ahead) = answers[: len(printing)], answers[len(printing) :]
+        self.cursors = self._session.cursors.others(now_open)
         await self.sought.read(ended, self.versions)
         now = touches(counts)
         self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
@@ -405,7 +406,7 @@ class FilledShadows:
         deferring = {oid for oid in changed if known[oid].table.defers}
         self.defers = bool(deferring)
         session.transaction.late.tables |= deferring
-        lasts = bool(truncated or deferring or self.fires_late or (changed and not self.may_change))
+        lasts = bool(truncated or deferring or self.must_last or (changed and not self.may_change))
         # Other sessions may fill these shadows before the transaction ends.
         undone = [FILLED.again] if self.is_alone and not lasts else []
         texts = []

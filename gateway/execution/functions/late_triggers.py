@@ -111,7 +111,7 @@ class _FiringPortal(TriggeredPortal):
         session = self.session
         await session.transaction.deferred.settle()
         shadows = await self.shadows()
-        shadows.fires_late = True
+        shadows.must_last = True
         self._deferred = number_array(deferred) if deferred else ""
         tables = set(session.transaction.late.tables)
         texts, _ = await trigger_texts(session, tables)

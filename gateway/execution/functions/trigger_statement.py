@@ -75,7 +75,7 @@ class TriggeredPortal(GuardedPortal):
         if self.routed.route is Route.TRUNCATE:
             shadows.exclusive |= changed
         texts, by_statement = await trigger_texts(session, changed)
-        if not by_statement:
+        if not by_statement and not self.once_only:
             await self._find_keys(query, shadows)
         await self._check_size(needs_rows(self.routed) - shadows.by_keys.keys())
         likely, shadows.words = await likely_tables(session, [self.analysis.sql, *texts])
@@ -84,7 +84,7 @@ class TriggeredPortal(GuardedPortal):
         wanted = set(self.routed.lake) | likely
         await self.hear(shadows, wanted)
         learnt = needed.setdefault(key, set())
-        tag = await self.over_rows(shadows, wanted, wanted - read - learnt)
+        tag = await self.over_rows(shadows, wanted, set() if self.once_only else wanted - read - learnt)
         learnt |= self.looked_at
         return tag
 
@@ -122,8 +122,9 @@ class TriggeredPortal(GuardedPortal):
     async def shadows(self) -> FilledShadows:
         """The shadows to fill, before the statement first runs."""
         shadows, cursors = await self.unfilled()
-        self.check_repeatable(cursors, settled=True)
-        if not cursors.rows:
+        self.check_repeatable(settled=True)
+        self.once_only = bool(cursors.rows)
+        if not self.once_only:
             self.session.cursors.filled.clear()
         return shadows
 

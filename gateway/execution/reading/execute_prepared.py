@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.backend.bind_parameters import canonical_parameters
+from gateway.backend.own_statement import Statement
 from gateway.execution.shadow.function_guard import guarding
+from gateway.session.offload import offloaded
 from gateway.statement.portal import Binding, Portal, with_formats
 from gateway.statement.prepared_statements import check_bind, evaluated
 from gateway.wire.messages import frontend
-from planner.syntax.statements import executed
+from planner.syntax.statements import executed, prepared
 from planner.tree.nodes import name_of
 
 if TYPE_CHECKING:
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from gateway.statement.routed import Routed
 
+_PREPARED: Final = (
+    "SELECT statement FROM pg_catalog.pg_prepared_statements"
+    " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text AND from_sql"
+)
 Opener = Callable[["SessionContext", "Analysis", "Routed", Binding], Awaitable[Portal]]
 
 
@@ -44,6 +50,15 @@ async def executed_binding(
         result_formats=formats,
         canonical=await canonical_parameters(backend, types, values, binary, sync=True),
     )
+
+
+async def prepared_text(session: SessionContext, name: str) -> str | None:
+    """The text of the statement that PREPARE has given this name; None if there is none."""
+    [found] = await session.backend.run(Statement(_PREPARED, (name,)))
+    if not found.rows:
+        return None
+    whole = str(found.rows[0][0] or b"", "utf-8")
+    return await offloaded(session, len(whole), lambda: whole[prepared(whole) :])
 
 
 class ExecutePortal(Portal):

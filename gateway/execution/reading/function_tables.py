@@ -86,13 +86,15 @@ FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_cata
 WHERE t.tgrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND NOT t.tgisinternal
     AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
 """
-# Words of statements that change schemas, or whose other effects keep copied rows in shadows until the transaction
-# ends; and of calls of Sluice's own functions, whose effects are not counted.
-_BESIDE_ROWS: Final = frozenset(
-    {"alter", "create", "drop", "truncate", "lock", "grant", "revoke", "reindex", "cluster", "refresh"}
-    | {"set_config", "notify", "pg_notify", "listen", "unlisten", "prepare", "deallocate", "discard", "load"}
+# Words of statements that change schemas, and of calls of Sluice's own functions, whose effects are not counted.
+_DEFINING: Final = frozenset(
+    {"alter", "create", "drop", "truncate", "lock", "grant", "revoke", "reindex", "cluster", "refresh", "discard"}
     | {"pg_export_snapshot", "pg_sluice"}
 )
+# Besides, words of statements whose other effects keep copied rows in shadows until the transaction ends.
+_BESIDE_ROWS: Final = _DEFINING | {
+    "set_config", "notify", "pg_notify", "listen", "unlisten", "prepare", "deallocate", "load"
+}  # fmt: skip
 # A mark of all functions of users, and of how this session finds them.
 CODE: Final = Statement(
     "SELECT pg_sluice.code_mark(), pg_sluice.backend_setting('search_path'), current_user::pg_catalog.text"
@@ -116,6 +118,11 @@ class Words:
     def may_do_more(self) -> bool:
         """Whether a statement among them may do more than use rows, unless it is built from parts."""
         return not self.are_all or not _BESIDE_ROWS.isdisjoint(self.found)
+
+    @property
+    def may_define(self) -> bool:
+        """Whether a statement among them may change a schema, unless it is built from parts."""
+        return not self.are_all or not _DEFINING.isdisjoint(self.found)
 
     @property
     def may_change_rows(self) -> bool:
@@ -207,13 +214,11 @@ class Use(Enum):
 
 
 async def use_of_functions(session: SessionContext, routed: Routed) -> Use:
-    """What a lake statement's functions make of it; PLAIN where PostgreSQL may not execute it over copied rows, as
-    beside an open cursor.
-    """
+    """What a lake statement's functions make of it; PLAIN where PostgreSQL may not execute it over copied rows."""
     query = routed.query
-    if session.cursors.any_open:
-        return Use.PLAIN
     users = frozenset[int]() if query is None or routed.route not in _ROUTES else functions_of_users(query)
+    if users:
+        await session.cursors.watch()
     if not users or session.transaction.deferred.pending or session.transaction.parts is not None:
         return Use.PLAIN
     if query is not None and query.fields.get("rowMarks"):

@@ -330,14 +330,14 @@ class Computing:
                 await self._effects.take_copies()
             return
         session = self._session
-        session.cursors.check_unread(self._filled)
+        await session.cursors.watch()
         session.run_functions()
         scans = Statement(_SCANS, (number_array(self._filled),))
         _, before = await session.backend.run(IN_ONE_PROCESS, scans)
         yield
         [after] = await session.backend.run(scans)
+        await session.cursors.check_unmoved()
         if after.rows != before.rows:
-            session.cursors.read_unseen()
             raise unsupported("a function that reads a lake table which is not in the query")
         if self._effects is not None:
             await self._effects.take_copies()

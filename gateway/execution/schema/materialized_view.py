@@ -270,7 +270,7 @@ async def _alone(session: SessionContext, table: Table, tree: Any) -> WriteResul
     """For a query without lake tables: PostgreSQL makes the rows, in a savepoint that is undone."""
     builtins = session.gateway.builtins
     if runs_unseen(tree, builtins):
-        session.cursors.check_unread()
+        await session.cursors.watch()
         session.run_functions()
     acting = Statement(_VOLATILE, (number_array(acting_functions(tree, builtins)),))
     async with ShadowWriter(session, table) as writer:
@@ -279,8 +279,8 @@ async def _alone(session: SessionContext, table: Table, tree: Any) -> WriteResul
             raise unsupported(f"the volatile function {volatile.rows[0][0].decode()}")
         twin = await _twin(session, table)
         [after, *_] = await writer.take(SCANS, *TRIAL.undo, shadow=twin)
+        await session.cursors.check_unmoved()
         if after.rows != before.rows:
-            session.cursors.read_unseen()
             raise unsupported("a function that reads a lake table")
         return await writer.finish()
 

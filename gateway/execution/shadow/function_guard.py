@@ -75,7 +75,7 @@ async def guarding(session: SessionContext, *filled: int, undone_in: int | None 
     shadow, 0A000 is also raised if a function has changed anything else.
     """
     backend = session.backend
-    session.cursors.check_unread(filled)
+    await session.cursors.watch()
     session.run_functions()
     alone = backend.status == b"I"
     oids = number_array(filled)
@@ -94,10 +94,12 @@ async def guarding(session: SessionContext, *filled: int, undone_in: int | None 
             # (gateway.backend.lock_backoff), or that is a refusal already.
             if backend.status == b"E" and error.sqlstate not in _OF_NO_SHADOW:
                 _, after_error = await backend.run(GUARDED.again, questions[0])
-                _check_scans(session, before[0], after_error)
+                await session.cursors.check_unmoved()
+                _check_scans(before[0], after_error)
             raise
         _, *after, _, _ = await backend.run(GUARDED.release, *questions, UNWATCHED, KEEP_OWN)
-        _check_scans(session, before[0], after[0])
+        await session.cursors.check_unmoved()
+        _check_scans(before[0], after[0])
         if undone_in is None:
             check_written(before[1], after[1])
         elif count_of(after[1]) != count_of(before[1]) + (session.own_changes or 0):
@@ -123,9 +125,8 @@ def count_of(result: Result) -> int:
     return int(number or 0)
 
 
-def _check_scans(session: SessionContext, before: Result, after: Result) -> None:
+def _check_scans(before: Result, after: Result) -> None:
     if after.rows != before.rows:
-        session.cursors.read_unseen()
         raise unsupported("a function that reads a lake table")
 
 
