@@ -1,8 +1,9 @@
 """The evidence that no answer is wrong: `python -m tests.answers.evidence FILE [--sessions N] [--only PIECE …]`.
 
-FILE keeps the tallies. The same command continues an interrupted run; `--sum` only prints what the file has. Of all
-queries half are asked with a gateway's defaults, where Spark interprets queries over few rows, and most others with all
-rows in files, for which Spark makes code. The same numbers are the same queries under any stage.
+FILE keeps the tallies; `tests/answers/evidence.jsonl` has those so far, with the builds that were asked. The same
+command continues an interrupted run; `--sum` only prints what the file has. Of all queries half are asked with a
+gateway's defaults, where Spark interprets queries over few rows, and most others with all rows in files, for which Spark
+makes code. The same numbers are the same queries under any stage.
 """
 
 from __future__ import annotations
@@ -40,12 +41,15 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=2, help="how many ask at once")
     parser.add_argument("--only", action="append", choices=PIECES, help="this piece; may be repeated")
     parser.add_argument("--sum", action="store_true", help="ask nothing")
+    parser.add_argument("--join", action="store_true", help="ask nothing; join the file's lines")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that its servers end, too
     tallies = Tallies(given.tallies)
     chosen = [PIECES[name] for name in given.only or PIECES]
     try:
-        for piece in () if given.sum else chosen:
+        if given.join:
+            tallies.join()
+        for piece in () if given.sum or given.join else chosen:
             _ask(piece, tallies, given.sessions)
     except KeyboardInterrupt:
         print("stopped: the same command goes on")

@@ -6,9 +6,10 @@ import json
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Final, Self
@@ -133,7 +134,24 @@ class Tallies:
         self.found.append((run, tally))
         if self._file is not None:
             with self._file.open("a") as file:
-                file.write(json.dumps(asdict(run) | asdict(tally)) + "\n")
+                file.write(_line(run, tally))
+
+    def join(self) -> None:
+        """Rewrite the file: one line for each stretch of consecutive numbers that one build was asked."""
+        joined: list[tuple[Run, Tally]] = []
+        for run, tally in sorted(self.found, key=lambda each: (str(each[0]), each[1].first)):
+            last_run, last = joined[-1] if joined else (None, None)
+            if last is None or last_run != run or (last.first + last.count, last.build) != (tally.first, tally.build):
+                joined.append((run, replace(tally)))
+                continue
+            last.count, last.seconds = last.count + tally.count, round(last.seconds + tally.seconds, 1)
+            last.same, last.slow = last.same + tally.same, last.slow + tally.slow
+            last.alike = dict(Counter(last.alike) + Counter(tally.alike))
+            last.refused = dict(Counter(last.refused) + Counter(tally.refused))
+            last.different = last.different + tally.different
+        self.found = joined
+        if self._file is not None:
+            self._file.write_text("".join(_line(run, tally) for run, tally in joined))
 
     def sum(self, run: Run) -> tuple[Counts, int]:
         """The counts of all that was ever asked of the run, and how many answers were wrong."""
@@ -156,6 +174,10 @@ def _batches(numbers: list[int], what: str) -> list[tuple[int, int]]:
         else:
             found.append((number, 1))
     return found
+
+
+def _line(run: Run, tally: Tally) -> str:
+    return json.dumps(asdict(run) | asdict(tally)) + "\n"
 
 
 def _read(line: str) -> tuple[Run, Tally]:

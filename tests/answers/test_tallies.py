@@ -67,6 +67,20 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
     assert third.numbers == list(range(1000, 1100))
 
 
+def test_joined_lines_say_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "tallies"
+    tallies, first = Tallies(file), _Asked()
+    for start, count in ((2 * SIZE, SIZE), (0, 2 * SIZE), (5 * SIZE, SIZE)):
+        tallies.ask(RUN, start, count, [first.session])
+    before = tallies.sum(RUN)
+    tallies.join()
+    joined, second = Tallies(file), _Asked()
+    assert [(tally.first, tally.count) for tally in joined.of(RUN)] == [(0, 3 * SIZE), (5 * SIZE, SIZE)]
+    assert joined.sum(RUN) == tallies.sum(RUN) == before
+    joined.ask(RUN, 0, 6 * SIZE, [second.session])
+    assert second.numbers == list(range(3 * SIZE, 5 * SIZE))
+
+
 @pytest.mark.parametrize("other", [Run("queries", "8", "here"), Run("queries", "7", "here", 3)])
 def test_runs_are_apart(tmp_path: Path, other: Run) -> None:
     tallies = Tallies(tmp_path / "tallies")

@@ -21,6 +21,14 @@ _ROWS: Final = (
     _TOLD,
 )
 _EVENTS: Final = ("INSERT", "UPDATE", "DELETE", "INSERT OR UPDATE", "INSERT OR UPDATE OR DELETE", "UPDATE OF n")
+# What a cursor of the client is over, beside which functions run: tables, or functions themselves.
+_WALKED: Final = (
+    "SELECT id, n FROM parent ORDER BY id",
+    "SELECT * FROM child WHERE id < 5 ORDER BY id",
+    "SELECT * FROM both_of ORDER BY id",
+    "SELECT i, g(i) FROM generate_series(1, 3) AS i",
+    "SELECT what, n FROM log ORDER BY what, n",
+)
 _VALUES: Final[dict[str, int | str | None]] = {"NULL": None, "'b'": "b", "'one'": "one"}
 
 
@@ -158,12 +166,19 @@ class Generator(Statements):
         blocks = self.often(0.4)
         if blocks:
             calls.append(Call(self.pick("BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ")))
+        walks = blocks and self.often(0.4)
+        if walks:
+            calls.append(
+                Call(f"DECLARE walked {self.pick('', '', 'SCROLL', 'NO SCROLL')} CURSOR FOR {self.pick(*_WALKED)}")
+            )
         for _ in range(self.pick(1, 2, 3, 4)):
             call = self._call()
             if blocks and self.often(0.5):
                 calls += [Call("SAVEPOINT here"), call, Call(self.pick("RELEASE here", "ROLLBACK TO here"))]
             else:
                 calls.append(call)
+            if walks and self.often(0.7):
+                calls.append(Call(f"FETCH {self.pick('1', '2', 'ALL')} FROM walked"))
         if blocks:
             calls.append(Call(self.pick("COMMIT", "COMMIT", "COMMIT", "ROLLBACK")))
         return calls

@@ -29,7 +29,7 @@ FETCH BACKWARD FROM c;
 FETCH FIRST FROM e;
 MOVE 1 IN e;
 FETCH e;
-SELECT name, is_holdable, is_binary, is_scrollable FROM pg_cursors ORDER BY name;
+SELECT name, is_holdable, is_binary FROM pg_cursors ORDER BY name;
 SAVEPOINT a;
 ALTER TABLE book ADD COLUMN other integer;
 ROLLBACK TO a;

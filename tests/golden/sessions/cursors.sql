@@ -145,7 +145,7 @@ FETCH 3 FROM ahead;
 DECLARE over SCROLL CURSOR WITH HOLD FOR SELECT n FROM book WHERE n < 3 ORDER BY n;
 FETCH ALL FROM over;
 COMMIT;
-SELECT name, is_holdable, is_scrollable FROM pg_cursors ORDER BY name;
+SELECT name, is_holdable FROM pg_cursors ORDER BY name;
 DELETE FROM book WHERE n < 5;
 FETCH 2 FROM keep;
 FETCH FIRST FROM keep;
