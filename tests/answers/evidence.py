@@ -2,8 +2,8 @@
 
 FILE keeps the tallies; `tests/answers/evidence.jsonl` has those so far, with the builds that were asked. The same
 command continues an interrupted run; `--sum` only prints what the file has. Of all queries half are asked with a
-gateway's defaults, where Spark interprets queries over few rows, and most others with all rows in files, for which Spark
-makes code. The same numbers are the same queries under any stage.
+gateway's defaults, where Spark interprets queries over few rows, and most others with all rows in files, for which
+Spark makes code. The same numbers are the same queries under any stage.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import rows_aside, rows_of
 from gateway.execution.functions import effects_beside
 from gateway.execution.functions.filling_settings import SETTINGS, set_while_filled
-from gateway.execution.functions.lake_copies import Copies, empty_shadows
+from gateway.execution.functions.lake_copies import Copies, empty_shadows, left_out
 from gateway.execution.functions.opened_cursors import CURSORS
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, check_copied, touches
 from gateway.execution.functions.sought_keys import SoughtKeys
@@ -107,7 +107,10 @@ class FilledShadows:
         self.mark, self.must_repeat = SchemaMark.of(mark), False
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
-        self.versions, self.unread, self.unchecked = await self._seen(oids, newest), frozenset(unread), unchecked
+        self.versions = await self._seen(oids, newest)
+        self.unread, self.unchecked = left_out(
+            self.versions, unread, self.by_keys, self.sought.tables, unchecked=unchecked
+        )
         self.by_keys |= (guessed := await self.sought.expect(self.versions, self.unread, self.by_keys))
         self.unread -= guessed.keys()
         self._found = await self._find()
@@ -140,8 +143,8 @@ class FilledShadows:
             *([] if copying is None else [role_again(copying.role)]),
             *preceding,
             touched,
-            catalog_calls.set_filled(filled=True, unchecked=unchecked),
-            set_while_filled(self._settings[0], "0", "on" if unchecked else ""),
+            catalog_calls.set_filled(filled=True, unchecked=self.unchecked),
+            set_while_filled(self._settings[0], "0", "on" if self.unchecked else ""),
             self._counting,
             *(printing := self.sought.begin(level, cache_mode)),
             STATEMENT.begin,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from gateway.backend.connection import Result
     from gateway.execution.shadow.loaded_rows import Loaded
     from gateway.session.session_context import SessionContext
+    from planner.plans.row_filter import WantedKeys
 
+# A table with no more rows is copied whole, whatever could be left out.
+_FEW_ROWS: Final = 100
 _MAY_COPY: Final = (
     f"SELECT {MAY_COPY.format('o')} FROM pg_catalog.unnest($1::pg_catalog.oid[]) WITH ORDINALITY AS u (o, n) ORDER BY n"
 )
@@ -103,6 +106,27 @@ class Copies:
             else:
                 await copy_rows(session, qualified(table), columns, rows)
         return few
+
+
+def left_out(
+    versions: Mapping[int, TableVersion],
+    unread: Collection[int],
+    by_keys: dict[int, WantedKeys],
+    sought: Collection[int],
+    *,
+    unchecked: bool,
+) -> tuple[frozenset[int], bool]:
+    """The tables whose rows are not copied, and whether foreign keys are not checked, as these need rows.
+
+    Few rows are not worth that: executed once more, the statement would take numbers of sequences once more. So such a
+    table that others reference is not copied `by_keys` either, unless its keys were `sought`.
+    """
+    few = {oid for oid, version in versions.items() if version.row_count <= _FEW_ROWS}
+    parents = {key.parent for version in versions.values() for key in version.table.foreign_keys}
+    for oid in (few & parents & by_keys.keys()).difference(sought):
+        del by_keys[oid]
+    left = frozenset(unread) - few
+    return left, unchecked and not parents <= versions.keys() - left - by_keys.keys()
 
 
 async def empty_shadows(

@@ -20,6 +20,7 @@ from gateway.execution.functions.do_call import GuardedPortal
 from gateway.execution.functions.filled_shadows import FilledShadows
 from gateway.execution.functions.function_changes import is_undecided
 from gateway.execution.functions.locks_before_triggers import assigned_by, fails_behind_lock
+from gateway.execution.functions.remembered_use import forgetting, note_used, used_before
 from gateway.execution.functions.trigger_lookup import changes_view, needs_rows, targets
 from gateway.execution.locks.row_locks import hold_met, strength_of
 from gateway.execution.reading.function_tables import likely_tables, trigger_texts
@@ -81,10 +82,14 @@ class TriggeredPortal(GuardedPortal):
         likely, shadows.words = await likely_tables(session, [self.analysis.sql, *texts])
         needed = session.gateway.store.triggers.needed
         key = session.user, frozenset(changed)
-        wanted = set(self.routed.lake) | likely
+        of_triggers = f"triggers of {sorted(changed)}"
+        wanted = set(self.routed.lake) | likely | used_before(session, of_triggers)
         await self.hear(shadows, wanted)
+        expected = frozenset(wanted)
         learnt = needed.setdefault(key, set())
-        tag = await self.over_rows(shadows, wanted, set() if self.once_only else wanted - read - learnt)
+        with forgetting(session, of_triggers):
+            tag = await self.over_rows(shadows, wanted, set() if self.once_only else wanted - read - learnt)
+        note_used(session, of_triggers, wanted - expected)
         learnt |= self.looked_at
         return tag
 
