@@ -41,6 +41,13 @@ _TYPES: Final = """
 SELECT type_oid::bigint, typmod, pg_sluice.column_type(type_oid::oid, typmod) AS ducklake
 FROM unnest($1::bigint[], $2::integer[]) AS t (type_oid, typmod)
 """
+# Shadows with rows, by PostgreSQL's statistics: to ask a table itself may run code of its owner.
+_FILLED: Final = """
+SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) AS name
+FROM pg_sluice.relation r JOIN pg_catalog.pg_class c ON c.oid = r.relid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE pg_catalog.pg_stat_get_live_tuples(c.oid) > 0 ORDER BY c.oid
+"""
 _SCHEDULED: Final = "SELECT path FROM pg_ducklake.ducklake_files_scheduled_for_deletion"
 # Files of a snapshot without the catalog rows by which it would find or understand them.
 _UNREADABLE: Final = """
@@ -153,3 +160,8 @@ async def misplaced(store: Store) -> list[tuple[str, str]]:
         if partition is None or right != told or json.loads(row["key"] or "null") != told["key"]:
             found.append((row["path"], "DuckLake has other partition values of this file"))
     return found
+
+
+async def filled(store: Store) -> list[tuple[str, str]]:
+    """Return the shadows that have rows, and the fault: a shadow is empty but within a transaction."""
+    return [(row["name"], "the shadow has rows") for row in await store.fetch(_FILLED)]

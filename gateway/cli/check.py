@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from catalog.snapshots import misplaced, scheduled_files, unreadable
+from catalog.snapshots import filled, misplaced, scheduled_files, unreadable
 from gateway.cli.offline_catalog import opened
 from gateway.server.data_directory import DataDirectory
 from storage.finding import Finding
@@ -17,7 +17,7 @@ from storage.parquet.layout import is_local
 from storage.parquet.object_store import StoreSettings, connect
 
 # Faults of files that can be read all the same.
-_READABLE: Final = {"orphan", "snapshot", "partition"}
+_READABLE: Final = {"orphan", "snapshot", "partition", "shadow"}
 
 
 async def check(directory: DataDirectory, catalog: str | None, settings: StoreSettings) -> list[str]:
@@ -35,6 +35,7 @@ async def check(directory: DataDirectory, catalog: str | None, settings: StoreSe
         findings = await asyncio.to_thread(check_files, data_path, versions, sidecars, scheduled)
         findings += await asyncio.to_thread(check_partitions, versions)
         findings += [Finding("partition", path, message) for path, message in await misplaced(store)]
+        findings += [Finding("shadow", name, message) for name, message in await filled(store)]
         findings += [Finding("snapshot", path, message) for path, message in await unreadable(store)]
         relations = await store.fetch("SELECT relid::bigint FROM pg_sluice.relation")
         newest = await store.versions([row["relid"] for row in relations])

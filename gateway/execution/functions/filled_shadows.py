@@ -112,7 +112,7 @@ class FilledShadows:
             self.versions, unread, self.by_keys, self.sought.tables, unchecked=unchecked
         )
         self.by_keys |= (guessed := await self.sought.expect(self.versions, self.unread, self.by_keys))
-        self.unread -= guessed.keys()
+        self.unread, self.unchecked = self.unread - guessed.keys(), self.unchecked or (unchecked and bool(guessed))
         self._found = await self._find()
         few = self.unread | self._found.keys()
         copied = [version for oid, version in self.versions.items() if oid not in few]
