@@ -45,7 +45,7 @@ from gateway.execution.schema.truncate import TruncatePortal
 from gateway.execution.temporary.temporary_as import TemporaryTablePortal
 from gateway.execution.temporary.temporary_change import TemporaryChangePortal
 from planner.plans.computable import functions_of_users
-from planner.plans.routes import Route, is_utility
+from planner.plans.routes import HOLD, Route, is_utility
 from planner.plans.with_parts import refuse_late
 from planner.syntax.statements import executed, is_schema_change
 from planner.tree.read_encoding import reads_encoding
@@ -69,13 +69,22 @@ async def open_portal(session: SessionContext, analysis: Analysis, routed: Route
         _check_encoding_unread(session, routed)
         return _TRIGGERED.get(routed.route, TriggeredPortal)(session, analysis, routed, binding)
     use = await use_of_functions(session, routed)
-    if use is Use.TABLES:
+    if use is Use.TABLES or await _walks_functions(session, routed):
         _check_encoding_unread(session, routed)
         return GuardedPortal(session, analysis, routed, binding)
     if use is Use.VOLATILE and _changes_by_rows(routed):
         _check_encoding_unread(session, routed)
         return VolatilePortal(session, analysis, routed, binding)
     return _open_plain(session, analysis, routed, binding)
+
+
+async def _walks_functions(session: SessionContext, routed: Routed) -> bool:
+    """Whether it declares a cursor that calls functions of users at each FETCH."""
+    if routed.route is not Route.DECLARE or routed.query is None or routed.inner_routed is None:
+        return False
+    if int(routed.query.utilityStmt.options) & HOLD:
+        return False
+    return await use_of_functions(session, routed.inner_routed) is not Use.PLAIN
 
 
 def _changes_by_rows(routed: Routed) -> bool:
