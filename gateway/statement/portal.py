@@ -156,6 +156,7 @@ class StatementPortal(Portal):
 async def run_portal(portal: Portal, limit: int) -> None:
     """Execute a portal; an error caused by a CancelRequest becomes 57014."""
     session = portal.session
+    session.meanings.disturb()
     was_alone = not (session.transaction.open or session.pipelining)
     session.client.describe(portal.columns)
     try:
@@ -172,6 +173,8 @@ async def run_portal(portal: Portal, limit: int) -> None:
         if session.cancelled and not was_ended:
             raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request") from error
         raise
+    finally:
+        session.meanings.disturb()  # again: parts of the statement may have been transactions of their own
 
 
 def _tell_of_function(error: SluiceError) -> None:

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError
+from catalog.errors import SluiceError, unsupported
 from gateway.backend.analysis import NOTHING, Analysis, Following
 from gateway.backend.connection import Backend
 from gateway.backend.encoded_statement import CLOSES, encode_messages, encode_statement, takes_long
@@ -99,9 +99,28 @@ async def renewed(
     )
     if analysis.tree != known.analysis.tree or known.routed.late or _names_tables(known.routed):
         analysis.columns = known.analysis.columns
-        return Prepared(analysis, await route(session, analysis))
+        routed = await route(session, analysis)
+        if known.routed.lake and not routed.lake:
+            await _check_renamed(session, name, analysis, is_told=following is not NOTHING, sync=sync)
+        return Prepared(analysis, routed)
     known.analysis.mark = analysis.mark
     return known
+
+
+async def _check_renamed(session: SessionContext, name: str, analysis: Analysis, *, is_told: bool, sync: bool) -> None:
+    """Raise 0A000 if the backend's statement still means the lake's tables, though its text means others by now:
+    PostgreSQL does not look again because a temporary table hides one. It would read the shadows.
+
+    `is_told`: the statement was bound behind the analysis.
+    """
+    bound_anew = analysis.bound_anew
+    if not is_told:
+        types = analysis.parameter_types
+        binding = _following(frontend.Bind("", name, (), (None,) * len(types), ()))
+        again = await analysed(session, analysis.sql, name=_NAME, parameter_types=types, sync=sync, following=binding)
+        bound_anew = again.bound_anew
+    if not bound_anew:
+        raise unsupported("a prepared statement over a lake table that another table hides since")
 
 
 def _names_tables(routed: Routed) -> bool:
@@ -126,6 +145,10 @@ def checked_after(message: frontend.Bind, encoding: ClientEncoding) -> Following
     """`check_bind` in the round trip of an analysis; empty if the message needs one of its own."""
     if message.portal or encoding.converts or takes_long(message):
         return NOTHING
+    return _following(message)
+
+
+def _following(message: frontend.Bind) -> Following:
     return Following(b"".join(each.encode() for each in _checking(message)), _CHECKING_CLOSES)
 
 
