@@ -36,6 +36,7 @@ from gateway.session.repeated_execution import ending_with
 from gateway.session.session_context import SessionContext, is_notice
 from gateway.session.statement_analysis import analysed
 from gateway.statement import statement_windows
+from gateway.statement.kept_analyses import is_kept
 from gateway.statement.passthrough_command import (
     Apart,
     PassthroughCommand,
@@ -140,6 +141,7 @@ class ExtendedQuery(SessionContext):
         if prepared is not None and is_sure and stands(self, prepared.routed):
             await self._bind_relayed(frame, message, looked=False, is_calm=True)
             return
+        is_standing = is_sure and is_kept(self, prepared, message)
         if self.transaction.deferred.pending and self.backend.status == b"T":
             if not await self._settle():
                 return
@@ -150,7 +152,8 @@ class ExtendedQuery(SessionContext):
             if not await self._settle():
                 return
             name, alone = message.statement, self._is_alone
-            prepared = await renewed(self, name, prepared, is_sure=is_sure, sync=alone, following=following)
+            if not is_standing:
+                prepared = await renewed(self, name, prepared, is_sure=is_sure, sync=alone, following=following)
         if prepared is None or prepared.relayed:
             if prepared is not None and prepared.routed.late:
                 self._statements.change(message.statement, lake=prepared, naming=self.namings)
@@ -160,7 +163,7 @@ class ExtendedQuery(SessionContext):
         if message.portal and message.portal in self._portals:
             raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
         types = prepared.analysis.parameter_types
-        if not following.closes:
+        if not (is_standing or following.closes):
             message = await bind_in_utf8(self.backend, self.encoding, message, types)
             await check_bind(self.backend, message, sync=False)
         await self._forget_portal(message.portal)
@@ -355,7 +358,7 @@ class ExtendedQuery(SessionContext):
         analysis = await analysed(self, before.sql, name=OWN, parameter_types=before.parameter_types, sync=True)
         routed = await route(self, analysis)
         must_be_alike(before, analysis)
-        prepared.analysis, prepared.routed = analysis, routed
+        prepared.analysis, prepared.routed, prepared.kept_at = analysis, routed, None
         await self._forget_portal(name)
         portal = await open_portal(self, analysis, routed, bound.binding)
         self._portals[name] = BoundPortal(portal, prepared, bound.binding)
@@ -460,9 +463,8 @@ class ExtendedQuery(SessionContext):
 
         Notices of the SQLSTATE `hidden` are left out.
         """
-        if not self._pipeline:
-            return self.machine.state is not State.SKIP_UNTIL_SYNC
-        self.backend.send(frontend.Flush().encode())
+        if self._pipeline:
+            self.backend.send(frontend.Flush().encode())
         while self._pipeline:
             await self.take(await self.next_item(), hidden)
         return self.machine.state is not State.SKIP_UNTIL_SYNC

@@ -140,6 +140,7 @@ class SessionContext:
         """Note that a function made by a user runs, which may open cursors and name prepared statements."""
         self.ran_functions = True
         self.namings += 1
+        self.meanings.disturb()
 
     def is_named_since(self, naming: int) -> bool:
         """Whether a name may mean another statement than when `namings` was `naming`."""

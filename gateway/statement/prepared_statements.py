@@ -1,8 +1,8 @@
 """Prepared statements of the lake, of the protocol and of SQL; PostgreSQL keeps both in one namespace.
 
-The backend has every prepared statement, so `pg_prepared_statements`, DEALLOCATE and all errors are PostgreSQL's. Each
-Bind analyses the statement again, because the schema, the search path or a temporary table may have changed.
-PostgreSQL then plans it again too, or reports that its result would change.
+The backend has every prepared statement, so `pg_prepared_statements`, DEALLOCATE and all errors are PostgreSQL's. A
+Bind analyses the statement again if the schema, the search path or a temporary table may have changed
+(gateway/statement/kept_analyses.py). PostgreSQL then plans it again too, or reports that its result would change.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
-from gateway.backend.analysis import NOTHING, Analysis, Following
+from gateway.backend.analysis import NOTHING, Analysis, Following, SchemaMark
 from gateway.backend.connection import Backend
 from gateway.backend.encoded_statement import CLOSES, encode_messages, encode_statement, takes_long
 from gateway.backend.own_names import OWN
@@ -21,6 +21,7 @@ from gateway.backend.savepoints import TRIAL
 from gateway.client.encoding import ClientEncoding
 from gateway.session.offload import offloaded
 from gateway.session.statement_analysis import analysed
+from gateway.statement.kept_analyses import keep
 from gateway.statement.routed import Routed
 from gateway.statement.routing import prepared_text, route
 from gateway.wire.framing import Frame
@@ -32,6 +33,7 @@ from planner.plans.routes import is_utility
 from planner.syntax.statements import split
 
 if TYPE_CHECKING:
+    from gateway.backend.meanings import Epoch
     from gateway.session.session_context import SessionContext
 
 _NAME: Final = OWN
@@ -48,10 +50,16 @@ _DESCRIPTIONS: Final = (answers.ParameterDescription.type, answers.RowDescriptio
 
 @dataclass(slots=True)
 class Prepared:
-    """A prepared statement at its latest Bind; `analysis.columns` are those of its first analysis."""
+    """A prepared statement at its latest Bind; `analysis.columns` are those of its first analysis.
+
+    `kept_at`: by that time it needs no other (gateway/statement/kept_analyses.py); `open_at`: its tables have no
+    policies then.
+    """
 
     analysis: Analysis
     routed: Routed
+    kept_at: Epoch | None = None
+    open_at: SchemaMark | None = None
 
     @property
     def relayed(self) -> bool:
@@ -100,10 +108,11 @@ async def renewed(
     if analysis.tree != known.analysis.tree or known.routed.late or _names_tables(known.routed):
         analysis.columns = known.analysis.columns
         routed = await route(session, analysis)
-        if known.routed.lake and not routed.lake:
+        if known.routed.lake and not (routed.lake or _names_tables(routed)):
             await _check_renamed(session, name, analysis, is_told=following is not NOTHING, sync=sync)
         return Prepared(analysis, routed)
     known.analysis.mark = analysis.mark
+    await keep(session, known, analysis.mark, sync=sync)
     return known
 
 
