@@ -8,10 +8,11 @@ Bind analyses the statement again if the schema, the search path or a temporary 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError, unsupported
+from catalog.errors import SluiceError, SqlState
 from gateway.backend.analysis import NOTHING, Analysis, Following, SchemaMark
 from gateway.backend.connection import Backend
 from gateway.backend.encoded_statement import CLOSES, encode_messages, encode_statement, takes_long
@@ -27,7 +28,7 @@ from gateway.statement.routing import prepared_text, route
 from gateway.wire.framing import Frame
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages import frontend
-from gateway.wire.messages.backend import decode_backend
+from gateway.wire.messages.backend import FieldDescription, decode_backend
 from gateway.wire.messages.layout import Message
 from planner.plans.routes import is_utility
 from planner.syntax.statements import split
@@ -106,30 +107,31 @@ async def renewed(
         following=following,
     )
     if analysis.tree != known.analysis.tree or known.routed.late or _names_tables(known.routed):
-        analysis.columns = known.analysis.columns
+        columns, analysis.columns = analysis.columns, known.analysis.columns
         routed = await route(session, analysis)
-        if known.routed.lake and not (routed.lake or _names_tables(routed)):
-            await _check_renamed(session, name, analysis, is_told=following is not NOTHING, sync=sync)
+        is_renamed = known.routed.lake and not (routed.lake or _names_tables(routed))
+        if is_renamed and not analysis.bound_anew:
+            if _types(columns) != _types(analysis.columns):
+                raise SluiceError(SqlState.FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
+            await _prepare_anew(session, name, analysis, sync=sync)
         return Prepared(analysis, routed)
     known.analysis.mark = analysis.mark
     await keep(session, known, analysis.mark, sync=sync)
     return known
 
 
-async def _check_renamed(session: SessionContext, name: str, analysis: Analysis, *, is_told: bool, sync: bool) -> None:
-    """Raise 0A000 if the backend's statement still means the lake's tables, though its text means others by now:
-    PostgreSQL does not look again because a temporary table hides one. It would read the shadows.
+def _types(columns: Sequence[FieldDescription] | None) -> list[tuple[str, int, int]] | None:
+    return None if columns is None else [(each.name, each.type_oid, each.typmod) for each in columns]
 
-    `is_told`: the statement was bound behind the analysis.
+
+async def _prepare_anew(session: SessionContext, name: str, analysis: Analysis, *, sync: bool) -> None:
+    """Have the backend's statement mean what its text means by now: PostgreSQL itself does not look again because a
+    temporary table hides another. It would read the lake's empty shadow.
     """
-    bound_anew = analysis.bound_anew
-    if not is_told:
-        types = analysis.parameter_types
-        binding = _following(frontend.Bind("", name, (), (None,) * len(types), ()))
-        again = await analysed(session, analysis.sql, name=_NAME, parameter_types=types, sync=sync, following=binding)
-        bound_anew = again.bound_anew
-    if not bound_anew:
-        raise unsupported("a prepared statement over a lake table that another table hides since")
+    ends = frontend.Close(b"P", _NAME)
+    parse = frontend.Parse(name, analysis.sql, analysis.parameter_types)
+    messages, undone = (frontend.Close(b"S", name), parse, ends), session.backend.status == b"T"
+    await _exchange(session.backend, messages, sync=sync, undone=undone, ends=_CHECKING_CLOSES)
 
 
 def _names_tables(routed: Routed) -> bool:
@@ -154,10 +156,6 @@ def checked_after(message: frontend.Bind, encoding: ClientEncoding) -> Following
     """`check_bind` in the round trip of an analysis; empty if the message needs one of its own."""
     if message.portal or encoding.converts or takes_long(message):
         return NOTHING
-    return _following(message)
-
-
-def _following(message: frontend.Bind) -> Following:
     return Following(b"".join(each.encode() for each in _checking(message)), _CHECKING_CLOSES)
 
 
