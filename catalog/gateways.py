@@ -147,6 +147,11 @@ class Gateways:
             self._poked.set()
 
     @property
+    def heard(self) -> int:
+        """How many changes of schemas were heard of."""
+        return self._replica.heard
+
+    @property
     def lag(self) -> float:
         """The seconds since the catalog was last heard."""
         return max(0.0, seconds(self._replica.clock.now() - self._replica.safe))

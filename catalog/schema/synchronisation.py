@@ -98,6 +98,7 @@ class Replica:
         self.clock: Final = clock
         self.safe: Timestamp = 0
         self.updates: dict[int, Update] = {}
+        self.heard = 0  # news of updates
         self._pending_until: Timestamp = 0
         self._base = 0
 
@@ -107,6 +108,7 @@ class Replica:
         if word.since > self.safe or word.safe <= self.safe:
             return False
         for update in word.updates:
+            self.heard += self.updates.get(update.version) != update
             self.updates[update.version] = update
         self.safe = word.safe
         self._base = max(self._base, word.base)

@@ -303,7 +303,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     r record;
 BEGIN
-    PERFORM pg_sluice.authorize('hold_steps_since');
+    PERFORM pg_sluice.authorize('hold_steps_since', 'ready_to_commit');
     FOR r IN SELECT u.relid, bool_or(u.changed) AS changed, bool_or(u.looked) AS looked
              FROM (SELECT s.relid, true, false FROM pg_sluice.staged s
                    UNION SELECT d.relid, true, false FROM pg_sluice.dirty d

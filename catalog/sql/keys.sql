@@ -173,7 +173,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     r record;
 BEGIN
-    PERFORM pg_sluice.authorize('lock_checked');
+    PERFORM pg_sluice.authorize('lock_checked', 'ready_to_commit');
     FOR r IN SELECT c.relid, bool_or(c.changes) AS changes
              FROM (SELECT s.relid, true FROM pg_sluice.staged s UNION SELECT d.relid, true FROM pg_sluice.dirty d
                    UNION SELECT k.key::oid, false FROM jsonb_each(checked) k) AS c (relid, changes)

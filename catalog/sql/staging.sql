@@ -117,7 +117,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found jsonb;
 BEGIN
-    PERFORM pg_sluice.authorize('prepare_commit');
+    PERFORM pg_sluice.authorize('prepare_commit', 'ready_to_commit');
     PERFORM pg_sluice.lock_changed();
     IF reads <> '{}' THEN
         LOCK TABLE pg_sluice.head IN EXCLUSIVE MODE;
@@ -150,6 +150,26 @@ BEGIN
             CROSS JOIN LATERAL unnest(ARRAY[f ->> 'path', f #>> '{base,path}']) path WHERE path IS NOT NULL), '[]'))
         INTO found;
     RETURN found;
+END $$;
+
+-- Right before a COMMIT in the same round trip: `hold_steps_since`, `lock_checked` and `prepare_commit`, where there is
+-- nothing to decide; returns the last one's `kept`. SLU02 where there is: the gateway then returns to the savepoint
+-- before, asks these itself, and decides.
+CREATE FUNCTION pg_sluice.ready_to_commit(enlisted jsonb, checked jsonb) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    prepared jsonb;
+BEGIN
+    PERFORM pg_sluice.authorize('ready_to_commit');
+    IF pg_sluice.hold_steps_since(enlisted, ARRAY(SELECT k::oid FROM jsonb_object_keys(checked) k)) <> '[]'
+        OR (checked <> '{}' AND pg_sluice.lock_checked(checked) <> '[]') THEN
+        RAISE EXCEPTION 'others have changed what the transaction uses' USING ERRCODE = 'SLU02';
+    END IF;
+    prepared := pg_sluice.prepare_commit('{}');
+    IF prepared -> 'stale' <> '[]' THEN
+        RAISE EXCEPTION 'others have changed what the transaction uses' USING ERRCODE = 'SLU02';
+    END IF;
+    RETURN prepared -> 'kept';
 END $$;
 
 -- The rows of a shadow that a statement gives other values, and their new places: recorded by a trigger that lives in

@@ -83,7 +83,8 @@ class Analysis:
     `tree` is the text of the list of rewritten queries. `columns` is None if the statement returns no rows. `notices`
     are PostgreSQL's notices for the client. `mark` says which schemas were used; `timeout` is statement_timeout in
     seconds; `views` are the expanded views by OID; `demands` are the rights that the statement needs. `asked_settings`
-    are the client's own settings that it reads, known after routing.
+    are the client's own settings that it reads, known after routing. `bound_anew`: PostgreSQL has analysed once
+    more the statement that was bound behind this.
     """
 
     sql: str
@@ -96,6 +97,7 @@ class Analysis:
     parameter_types: tuple[int, ...] = ()
     notices: list[NoticeResponse] = field(default_factory=list)
     timeout: float | None = None
+    bound_anew: bool = False
     _read: dict[Callable[[str], Any], tuple[str, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def taken_apart(self, how: Callable[[str], _T]) -> _T:
@@ -130,7 +132,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     """Parse `sql` at the backend as the prepared statement `name`, and return its analysis. Raises PostgreSQL's error.
 
     Without `sync` the implicit transaction stays open, and after an error the backend waits for Sync. `following` is
-    sent in the same round trip; its error is raised too, its notices are not kept.
+    sent in the same round trip, while trees are printed; its error is raised too, its notices are not kept.
     """
     in_block = backend.status == b"T"
     before, undo = ((TRIAL.begin, _ON), TRIAL.undo) if in_block else ((_ON,), ())
@@ -141,14 +143,13 @@ async def analyse(  # noqa: C901  one case for each kind of answer
         b"".join(map(encode_statement, before)),
         parsing,
         frontend.Describe(b"S", name).encode(),
-        encode_statement(_OFF, comment)
-        + following.messages
+        following.messages
+        + encode_statement(_OFF, comment)
         + b"".join(encode_statement(each, comment) for each in undo),
         (frontend.Sync() if sync else frontend.Flush()).encode(),
     )
     begins = CLOSES * len(before)
-    analysed = begins + CLOSES
-    ends = analysed + following.closes + CLOSES * len(undo)
+    ends = begins + following.closes + CLOSES * (1 + len(undo))
     analysis = Analysis(sql, TreeText(""), SchemaMark(0, 0))
     answer = bytearray()  # the row of `_OFF`, as a frame
     tree: str | None = None
@@ -184,7 +185,9 @@ async def analyse(  # noqa: C901  one case for each kind of answer
                     # the tree of the prepared statement, after the parse.
                     if closed == begins and not parsed and "W" not in texts:
                         tree = texts["D"]
-                elif texts.get("V") != "LOG" and closed < analysed:
+                    elif begins < closed < begins + following.closes and "W" not in texts:
+                        analysis.bound_anew = True
+                elif texts.get("V") != "LOG" and closed <= begins:
                     analysis.notices.append(message)
             case answers.ParseComplete():
                 parsed = closed == begins

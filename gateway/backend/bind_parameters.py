@@ -23,6 +23,9 @@ from planner.spark.plan import Parameter
 # Longer texts, or more parameters, are read off the event loop.
 _PLAIN_MAX: Final = 200
 _PLAIN_BYTES_MAX: Final = 65_536
+# Values of so many bytes together are looked at here.
+_SURE_MAX: Final = 4_096
+_INTEGER_BYTES: Final = {INT2: 2, INT4: 4, INT8: 8}
 _INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]*")
 # Entries of a target list (MaxTupleAttributeNumber is 1664); a statement may have 65,535 parameters.
 _ENTRIES_MAX: Final = 1600
@@ -86,6 +89,27 @@ async def canonical_parameters(
     texts = list(chain.from_iterable(result.rows[0] for result in results))
     many = len(texts) > _ENTRIES_MAX or sum(len(text or b"") for text in texts) > LARGE_BYTES
     return await aside(partial(_parameters, types), texts, is_large=many)
+
+
+def are_valid(types: Sequence[int], values: Sequence[bytes | None], formats: Sequence[int]) -> bool:
+    """Whether PostgreSQL is known to accept these values, few and short, for parameters of these types."""
+    if len(types) != len(values) or len(types) > _PLAIN_MAX or sum(len(value or b"") for value in values) > _SURE_MAX:
+        return False
+    if len(formats) not in (0, 1, len(values)) or not all(each in (0, 1) for each in formats):
+        return False
+    given = formats if len(formats) > 1 else (*formats, 0)[:1] * len(types)
+    return all(map(_is_valid, types, values, given))
+
+
+def _is_valid(type_oid: int, value: bytes | None, binary: int) -> bool:
+    if type_oid in (TEXT, VARCHAR):
+        return value is None or (value.isascii() and b"\0" not in value)
+    if (size := _INTEGER_BYTES.get(type_oid)) is None:
+        return False
+    if value is None or binary:
+        return value is None or len(value) == size
+    bound = 1 << (8 * size - 1)
+    return _INTEGER.fullmatch(value) is not None and -bound <= int(value) < bound
 
 
 def plain_parameters(

@@ -22,6 +22,7 @@ _OID: Final = "$1::bigint::pg_catalog.oid"
 
 _STAGE: Final = own("SELECT mark_before, mark_after FROM pg_sluice.stage($1::pg_catalog.jsonb)")
 _PREPARE_COMMIT: Final = own("SELECT pg_sluice.prepare_commit($1::pg_catalog.jsonb)")
+_READY: Final = own("SELECT pg_sluice.ready_to_commit($1::pg_catalog.jsonb, $2::pg_catalog.jsonb)")
 _LOCK_CHECKED: Final = own("SELECT pg_sluice.lock_checked($1::pg_catalog.jsonb)")
 _HOLD_SCHEMA: Final = own("SELECT table_id, schema_version FROM pg_sluice.hold_schema($1::pg_catalog.oid[])")
 _HOLD_STEPS: Final = own("SELECT pg_sluice.hold_steps_since($1::pg_catalog.jsonb, $2::pg_catalog.oid[])")
@@ -42,6 +43,11 @@ def stage(change: str) -> Statement:
 def prepare_commit(reads: Any) -> Statement:
     """Ask, just before COMMIT, that what the transaction has read has not changed; 40001 where it has."""
     return Statement(_PREPARE_COMMIT, (json.dumps(reads),))
+
+
+def ready_to_commit(versions: Mapping[str, int], looked: Any) -> Statement:
+    """All that comes before COMMIT, for one in the same round trip; SLU02 where there is something to decide."""
+    return Statement(_READY, (json.dumps(versions), json.dumps(looked)))
 
 
 def lock_checked(looked: Any) -> Statement:

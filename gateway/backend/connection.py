@@ -130,7 +130,7 @@ class Backend:
         self.status = b"I"
         # Whether all that was sent is answered, and ended with Sync.
         self.at_rest = self.is_bound = False
-        self.process_id = 0
+        self.process_id = self.ended_transactions = 0  # the latter: how often it was outside of a block
         self.started = 0  # as in BackendId, after the first identification
         self.key = b""
         # Set when the connection serves a client.
@@ -312,6 +312,7 @@ class Backend:
         if isinstance(item, Frame):
             if item.type == ReadyForQuery.type:
                 self.status = item.data[5:6]
+                self.ended_transactions += self.status == b"I"
             elif item.type == ParameterStatus.type:
                 status = ParameterStatus.decode(item.body, strict=False)
                 self.parameters[status.name] = status.value

@@ -58,5 +58,8 @@ VALUES: Final = _savepoint("values")
 # Locks that are taken in short attempts.
 PATIENCE: Final = _savepoint("patience")
 
-ALL: Final = (READ_ONLY, WINDOW, WITH, REPEATED, GUARDED, FILLED, EFFECTS, TRIAL, STATEMENT, VALUES, PATIENCE)
+# The last questions before a COMMIT in the same round trip.
+ENDING: Final = _savepoint("ending")
+
+ALL: Final = (READ_ONLY, WINDOW, WITH, REPEATED, GUARDED, FILLED, EFFECTS, TRIAL, STATEMENT, VALUES, PATIENCE, ENDING)
 assert len({each.begin.sql for each in ALL}) == len(ALL), "two savepoints have one name"

@@ -44,6 +44,7 @@ from gateway.execution.schema.table_layout import create_table_portal
 from gateway.execution.schema.truncate import TruncatePortal
 from gateway.execution.temporary.temporary_as import TemporaryTablePortal
 from gateway.execution.temporary.temporary_change import TemporaryChangePortal
+from gateway.statement.kept_analyses import is_plain
 from planner.plans.computable import functions_of_users
 from planner.plans.routes import HOLD, Route, is_utility
 from planner.plans.with_parts import refuse_late
@@ -107,7 +108,9 @@ def _open_plain(session: SessionContext, analysis: Analysis, routed: Routed, bin
     if make is None:
         raise unsupported(routed.route.value.upper())
     _check_encoding_unread(session, routed)
-    return make(session, analysis, routed, binding)
+    portal = make(session, analysis, routed, binding)
+    portal.is_calm = is_plain(routed, session.gateway.builtins)
+    return portal
 
 
 def _check_encoding_unread(session: SessionContext, routed: Routed) -> None:

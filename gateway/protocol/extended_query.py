@@ -19,17 +19,12 @@ from gateway.backend.own_statement import Statement as OwnStatement
 from gateway.backend.savepoints import TRIAL
 from gateway.client.connection import Client
 from gateway.execution.changes.select_locking import locks_rows
-from gateway.execution.cursors.cursor_commands import (
-    ExecutedCursorPortal,
-    bind_portal,
-    fetched_columns,
-    present_cursor,
-)
+from gateway.execution.cursors.cursor_commands import ExecutedCursorPortal, bind_portal, fetched_columns, present_cursor
 from gateway.execution.dispatch import open_portal
 from gateway.node.gateway_context import GatewayContext
-from gateway.protocol.named import BoundPortal, PreparedStatement, PreparedStatements
+from gateway.protocol.named import BoundPortal, PreparedStatement, PreparedStatements, description
 from gateway.protocol.schema_retry import must_be_alike, run_retrying
-from gateway.protocol.simple_query import IN_BLOCKS_ONLY, in_blocks_only, warn_no_transaction
+from gateway.protocol.simple_query import CALM, IN_BLOCKS_ONLY, in_blocks_only, warn_no_transaction
 from gateway.session import as_of
 from gateway.session.backend_abort import fail, give_locks_back, leave_window
 from gateway.session.cancel_listener import check
@@ -41,6 +36,7 @@ from gateway.session.repeated_execution import ending_with
 from gateway.session.session_context import SessionContext, is_notice
 from gateway.session.statement_analysis import analysed
 from gateway.statement import statement_windows
+from gateway.statement.kept_analyses import is_kept
 from gateway.statement.passthrough_command import (
     Apart,
     PassthroughCommand,
@@ -54,13 +50,13 @@ from gateway.statement.prepared_statements import Prepared, check_bind, checked_
 from gateway.statement.reset_all import relay_reset_all
 from gateway.statement.routing import route
 from gateway.statement.statement_windows import Place
+from gateway.statement.temporary_tables import stands
 from gateway.statement.unlogged import read_logged
 from gateway.transaction.read_only_block import exports_snapshot
 from gateway.wire.framing import Frame
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import ErrorResponse
-from gateway.wire.messages.layout import Message
 from gateway.wire.states import State
 from planner.plans.routes import Route
 from planner.syntax.statements import ConstraintModes, Statement, setting
@@ -80,6 +76,7 @@ class ExtendedQuery(SessionContext):
         self._portal_commands: ByName[PassthroughCommand] = ByName(journal)
         # The backend has a portal that was not executed yet; the end of a window would remove it.
         self._holds_portal = False
+        self._is_calm = False  # as Routed has it, of the backend's portal without a name
 
     async def _parse(self, frame: Frame) -> None:
         if (read := await read_logged(self, frame, self._settle)) is None:
@@ -140,25 +137,32 @@ class ExtendedQuery(SessionContext):
         known = self._statements.known(message.statement)
         prepared = None if self.backend.status == b"E" else known.lake  # in a failed block, PostgreSQL refuses it
         self._portal_commands.forget(message.portal)
+        is_sure = not (message.statement and self.is_named_since(known.naming))
+        if prepared is not None and is_sure and stands(self, prepared.routed):
+            return await self._bind_relayed(frame, message, looked=False, is_calm=True)
+        is_standing = is_sure and is_kept(self, prepared, message)
         if self.transaction.deferred.pending and self.backend.status == b"T":
             if not await self._settle():
                 return
             await self._enter_bind(message, prepared)
-        is_sure = not (message.statement and self.is_named_since(known.naming))
         looked = prepared is not None or (not is_sure and self.backend.status != b"E")
         following = NOTHING if prepared is None or prepared.relayed else checked_after(message, self.encoding)
         if looked:
             if not await self._settle():
                 return
             name, alone = message.statement, self._is_alone
-            prepared = await renewed(self, name, prepared, is_sure=is_sure, sync=alone, following=following)
+            if not is_standing:
+                prepared = await renewed(self, name, prepared, is_sure=is_sure, sync=alone, following=following)
         if prepared is None or prepared.relayed:
-            await self._bind_relayed(frame, message, looked=looked)
+            if prepared is not None and prepared.routed.late:
+                self._statements.change(message.statement, lake=prepared, naming=self.namings)
+            is_calm = prepared is not None and prepared.routed.is_calm
+            await self._bind_relayed(frame, message, looked=looked, is_calm=is_calm)
             return
         if message.portal and message.portal in self._portals:
             raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
         types = prepared.analysis.parameter_types
-        if not following.closes:
+        if not (is_standing or following.closes):
             message = await bind_in_utf8(self.backend, self.encoding, message, types)
             await check_bind(self.backend, message, sync=False)
         await self._forget_portal(message.portal)
@@ -180,8 +184,8 @@ class ExtendedQuery(SessionContext):
         check(self)
         self.send_noted(answers.BindComplete())
 
-    async def _bind_relayed(self, frame: Frame, message: frontend.Bind, *, looked: bool) -> None:
-        """Relay a Bind; `looked` says that the backend was asked about the statement just now."""
+    async def _bind_relayed(self, frame: Frame, message: frontend.Bind, *, looked: bool, is_calm: bool = False) -> None:
+        """Relay a Bind; `looked`: the backend was asked about the statement just now; `is_calm`: see Routed."""
         await self._forget_portal(message.portal)
         if looked and not (self.transaction.open or self.unsynced or self._holds_portal):
             await self._end_implicit_transaction()  # BEGIN ISOLATION LEVEL … must come before any query
@@ -194,6 +198,8 @@ class ExtendedQuery(SessionContext):
         if known.command is not None:
             self._portal_commands[message.portal] = known.command
         self._holds_portal = True
+        if not message.portal:
+            self._is_calm = is_calm
         check(self)
         self._relay(frame)
 
@@ -242,7 +248,7 @@ class ExtendedQuery(SessionContext):
         message = await self.encoding.read(frontend.Describe, frame)
         if message.kind == b"P" and (bound := self._portals.get(message.name)) is not None:
             await self._settle()
-            self.send_noted(_description(bound.portal.columns))
+            self.send_noted(description(bound.portal.columns))
         elif message.kind == b"P" and self.cursors.is_stood_in_for(message.name):
             if await self._settle():
                 await self._describe_cursor(frame, message.name)
@@ -261,10 +267,9 @@ class ExtendedQuery(SessionContext):
         if in_window:
             await self.transaction.deferred.see()
         if of_lake:
-            columns = await fetched_columns(self, known.lake.routed) if known.lake else None
+            columns = await fetched_columns(self, known.lake)
             for answer in await described(self.backend, message):
-                stands_in = columns is not None and isinstance(answer, answers.RowDescription)
-                self.send_noted(_description(columns) if stands_in else answer)
+                self.send_noted(columns if columns and isinstance(answer, answers.RowDescription) else answer)
         else:
             self._relay(frame)
 
@@ -274,7 +279,7 @@ class ExtendedQuery(SessionContext):
         if cursor is None:
             self._relay(frame)
         else:
-            self.send_noted(_description(cursor.declared.executed))
+            self.send_noted(description(cursor.declared.executed))
 
     def _check_named(self, statement: str) -> None:
         if not statement and "" not in self._statements:
@@ -301,7 +306,7 @@ class ExtendedQuery(SessionContext):
                 if cursor is not None:
                     await run_portal(ExecutedCursorPortal(self, cursor, present), message.limit_rows)
                     return
-            await self._execute_at_backend(frame, command)
+            await self._execute_at_backend(frame, command, named=bool(message.portal))
             return
         if not await self._settle():
             return
@@ -315,8 +320,10 @@ class ExtendedQuery(SessionContext):
         with ending_with(self, portal.repetitions, whole=not (message.limit_rows or portal.name)):
             await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
 
-    async def _execute_at_backend(self, frame: Frame, command: PassthroughCommand | None) -> None:
-        """Execute a portal of the backend, whose statement does `command`."""
+    async def _execute_at_backend(self, frame: Frame, command: PassthroughCommand | None, *, named: bool) -> None:
+        """Execute a portal of the backend, with or without a name, whose statement does `command`."""
+        if (named or not self._is_calm) and command not in CALM:
+            self.meanings.disturb()
         if command is Apart.RESET_ALL and self.transaction.open:
             if await self._settle():
                 await relay_reset_all(self, lambda: self._relay_to_end(frame))
@@ -351,7 +358,7 @@ class ExtendedQuery(SessionContext):
         analysis = await analysed(self, before.sql, name=OWN, parameter_types=before.parameter_types, sync=True)
         routed = await route(self, analysis)
         must_be_alike(before, analysis)
-        prepared.analysis, prepared.routed = analysis, routed
+        prepared.analysis, prepared.routed, prepared.kept_at = analysis, routed, None
         await self._forget_portal(name)
         portal = await open_portal(self, analysis, routed, bound.binding)
         self._portals[name] = BoundPortal(portal, prepared, bound.binding)
@@ -456,9 +463,8 @@ class ExtendedQuery(SessionContext):
 
         Notices of the SQLSTATE `hidden` are left out.
         """
-        if not self._pipeline:
-            return self.machine.state is not State.SKIP_UNTIL_SYNC
-        self.backend.send(frontend.Flush().encode())
+        if self._pipeline:
+            self.backend.send(frontend.Flush().encode())
         while self._pipeline:
             await self.take(await self.next_item(), hidden)
         return self.machine.state is not State.SKIP_UNTIL_SYNC
@@ -492,7 +498,3 @@ class ExtendedQuery(SessionContext):
     async def _close_portals(self) -> None:
         for name in list(self._portals):
             await self._forget_portal(name)
-
-
-def _description(columns: tuple[answers.FieldDescription, ...] | None) -> Message:
-    return answers.NoData() if columns is None else answers.RowDescription(columns)

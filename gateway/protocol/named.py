@@ -9,6 +9,8 @@ from gateway.statement.passthrough_command import PassthroughCommand
 from gateway.statement.portal import Binding, Portal
 from gateway.statement.prepared_statements import Prepared
 from gateway.statement.statement_windows import Place
+from gateway.wire.messages import backend as answers
+from gateway.wire.messages.layout import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +55,8 @@ class BoundPortal:
     portal: Portal
     prepared: Prepared
     binding: Binding
+
+
+def description(columns: tuple[answers.FieldDescription, ...] | None) -> Message:
+    """The answer to Describe of a portal with these columns."""
+    return answers.NoData() if columns is None else answers.RowDescription(columns)

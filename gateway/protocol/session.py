@@ -263,6 +263,7 @@ class Session(ExtendedQuery):
         await self._forget_portal("")
         if self._following is not None:
             text = (await self.encoding.read(frontend.Query, frame)).query
+            self.meanings.disturb()
             if not (self.pipelining or frame.is_large) and await self._following.query(text):
                 return
             await self._end_following()
@@ -336,6 +337,7 @@ class Session(ExtendedQuery):
             known = self._statements.known(message.statement)
             is_it = message.statement == following.name and known.lake is following.prepared
             is_sure = is_it and not (message.statement and self.is_named_since(known.naming))
+            self.meanings.disturb()
             if is_sure and await following.bind(self, message):
                 self.pipelining = True
                 return

@@ -29,6 +29,7 @@ from gateway.statement.passthrough_command import Apart, Preparing, passthrough_
 from gateway.statement.portal import Binding, Portal
 from gateway.statement.reset_all import relay_reset_all
 from gateway.statement.routing import route
+from gateway.statement.temporary_tables import constants_shape, is_known
 from gateway.statement.unlogged import CLIENT_MIN_MESSAGES, logged, tell
 from gateway.transaction.read_only_block import exports_snapshot
 from gateway.wire.framing import HEADER, HEADER_BYTES, LARGE_BYTES, Frame
@@ -53,6 +54,14 @@ IN_BLOCKS_ONLY: Final = (
     TransactionCommand.ROLLBACK_TO_SAVEPOINT,
     TransactionCommand.COMMIT_AND_CHAIN,
     TransactionCommand.ROLLBACK_AND_CHAIN,
+)
+
+# They change what names mean at most by ending a transaction.
+CALM: Final = (
+    TransactionCommand.BEGIN,
+    TransactionCommand.COMMIT,
+    TransactionCommand.ROLLBACK,
+    TransactionCommand.SAVEPOINT,
 )
 
 _SETTING: Final = (
@@ -91,7 +100,7 @@ async def answer(session: SessionContext, frame: Frame) -> None:
         and await offloaded(session, len(text), _need_no_look, session, statements)
     ):
         await session.transaction.pin(statements)
-        await session.relay_query(frame.data)
+        await session.relay_query(frame.data, is_calm=all(each.first_word == "select" for each in statements))
         return
     alone = len(statements) == 1
     if not alone:
@@ -181,6 +190,17 @@ async def _answer_one(session: SessionContext, statement: Statement, sent: Sent,
     check(session)
     if await offloaded(session, len(statement.text), statement_windows.needs_no_look, session, statement):
         return await _relay(session, statement, sent)
+    shape = constants_shape(session, statement)
+    if is_known(session, shape):
+        return await session.relay_query(sent.raw, sent.offset, is_calm=True)
+    return await _answer_analysed(session, statement, sent, shape, alone=alone)
+
+
+async def _answer_analysed(
+    session: SessionContext, statement: Statement, sent: Sent, shape: tuple[str, ...] | None, *, alone: bool
+) -> bool:
+    """Answer one statement by its analysis; `shape` is what it has in common with others."""
+    transaction = session.transaction
     good = True
     lake: tuple[int, ...] = ()
 
@@ -197,7 +217,8 @@ async def _answer_one(session: SessionContext, statement: Statement, sent: Sent,
         if routed.publishes:  # with the isolation level of the gateway's blocks, not with the client's default
             await transaction.begin()
         if routed.route is Route.RELAY:
-            good = await session.relay_query(sent.raw, sent.offset)
+            session.meanings.learn(shape, routed.temporary_at)
+            good = await session.relay_query(sent.raw, sent.offset, is_calm=routed.is_calm)
             return None
         lake = routed.lake
         session.client.send(*analysis.notices)
@@ -261,7 +282,7 @@ async def _command(session: SessionContext, command: TransactionCommand, sent: S
     transaction = session.transaction
     if command in IN_BLOCKS_ONLY and (transaction.implicit or not (alone or transaction.open)):
         raise in_blocks_only(command)
-    command = command.unchained
+    chained, command = command is not command.unchained, command.unchained
     if command in _SETTING and not alone:
         await transaction.begin()
     if command in (TransactionCommand.COMMIT, TransactionCommand.ROLLBACK) and transaction.implicit:
@@ -271,7 +292,8 @@ async def _command(session: SessionContext, command: TransactionCommand, sent: S
         await transaction.prepare_client_commit()
     # A block of the gateway becomes the client's; PostgreSQL gives no warning there.
     hidden = SqlState.ACTIVE_SQL_TRANSACTION if transaction.implicit and command is TransactionCommand.BEGIN else None
-    good = await session.relay_query(sent.raw, sent.offset, hidden)
+    is_calm = command in CALM and not chained
+    good = await session.relay_query(sent.raw, sent.offset, hidden, is_calm=is_calm)
     await transaction.after(command, good=good)
     return good
 

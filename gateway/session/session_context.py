@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from catalog.errors import SluiceError
 from gateway.backend.connection import Backend, Item
+from gateway.backend.meanings import Meanings
 from gateway.client.connection import Client
 from gateway.client.encoding import ClientEncoding
 from gateway.client.message_thread import aside
@@ -89,6 +90,7 @@ class SessionContext:
         self.running = self.tag
         self.cursors = Cursors(self)
         self.timeouts = SessionTimeouts(self)
+        self.meanings = Meanings(backend, lambda: gateway.gateways.heard)
         self.reading = SnapshotPin(gateway.store.readers)
         self.transaction = Transaction(gateway, backend, self.cursors.hold, self.cursors.watch)
         self.ends_with_statement = False
@@ -138,6 +140,7 @@ class SessionContext:
         """Note that a function made by a user runs, which may open cursors and name prepared statements."""
         self.ran_functions = True
         self.namings += 1
+        self.meanings.disturb()
 
     def is_named_since(self, naming: int) -> bool:
         """Whether a name may mean another statement than when `namings` was `naming`."""
@@ -218,13 +221,18 @@ class SessionContext:
             self.doom = enlistment.doom
             self.gateway.engine.cancel(self.running)
 
-    async def relay_query(self, raw: bytes, offset: int = 0, hidden: str | None = None) -> bool:
+    async def relay_query(
+        self, raw: bytes, offset: int = 0, hidden: str | None = None, *, is_calm: bool = False
+    ) -> bool:
         """Send a message and pass on all answers before ReadyForQuery, which the caller reads.
 
         `offset` is where its text begins in the client's query string; notices of the SQLSTATE `hidden` are left out.
+        `is_calm`: it does not change what names mean.
         Returns False if the message failed.
         """
         await self.client.settle()
+        if not is_calm:
+            self.meanings.disturb()
         self.backend.send(raw)
         good = True
         while True:

@@ -57,12 +57,16 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_trigger
 """
 
 
+def asking_functions(changed: Collection[int], domains: Collection[int]) -> Statement:
+    """The question of `runs_functions`."""
+    return Statement(_RUNS_FUNCTIONS, (number_array(changed), number_array(domains)))
+
+
 async def runs_functions(session: SessionContext, changed: Collection[int], domains: Collection[int] = ()) -> bool:
     """Whether user-defined functions may run when rows of these relations change, or values of these domains
     are made.
     """
     if not changed and not domains:
         return False
-    question = Statement(_RUNS_FUNCTIONS, (number_array(changed), number_array(domains)))
-    [result] = await session.backend.run(question, sync=session.simple)
+    [result] = await session.backend.run(asking_functions(changed, domains), sync=session.simple)
     return result.rows[0][0] == b"t"

@@ -60,6 +60,7 @@ class Portal(ABC):
     text = ""  # of its statement, if it has one
     columns: tuple[FieldDescription, ...] | None = None
     started = False
+    is_calm = False  # it does not change what names mean
     repetitions: Repetitions | None = None  # further executions that it answers, if it can
 
     def announce(self) -> None:
@@ -156,6 +157,8 @@ class StatementPortal(Portal):
 async def run_portal(portal: Portal, limit: int) -> None:
     """Execute a portal; an error caused by a CancelRequest becomes 57014."""
     session = portal.session
+    if not portal.is_calm:
+        session.meanings.disturb()
     was_alone = not (session.transaction.open or session.pipelining)
     session.client.describe(portal.columns)
     try:
@@ -172,6 +175,9 @@ async def run_portal(portal: Portal, limit: int) -> None:
         if session.cancelled and not was_ended:
             raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request") from error
         raise
+    finally:
+        if not portal.is_calm:  # again: parts of the statement may have been transactions of their own
+            session.meanings.disturb()
 
 
 def _tell_of_function(error: SluiceError) -> None:

@@ -1,18 +1,19 @@
 """Prepared statements of the lake, of the protocol and of SQL; PostgreSQL keeps both in one namespace.
 
-The backend has every prepared statement, so `pg_prepared_statements`, DEALLOCATE and all errors are PostgreSQL's. Each
-Bind analyses the statement again, because the schema, the search path or a temporary table may have changed.
-PostgreSQL then plans it again too, or reports that its result would change.
+The backend has every prepared statement, so `pg_prepared_statements`, DEALLOCATE and all errors are PostgreSQL's. A
+Bind analyses the statement again if the schema, the search path or a temporary table may have changed
+(gateway/statement/kept_analyses.py). PostgreSQL then plans it again too, or reports that its result would change.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError
-from gateway.backend.analysis import NOTHING, Analysis, Following
+from catalog.errors import SluiceError, SqlState
+from gateway.backend.analysis import NOTHING, Analysis, Following, SchemaMark
 from gateway.backend.connection import Backend
 from gateway.backend.encoded_statement import CLOSES, encode_messages, encode_statement, takes_long
 from gateway.backend.own_names import OWN
@@ -21,17 +22,19 @@ from gateway.backend.savepoints import TRIAL
 from gateway.client.encoding import ClientEncoding
 from gateway.session.offload import offloaded
 from gateway.session.statement_analysis import analysed
+from gateway.statement.kept_analyses import keep
 from gateway.statement.routed import Routed
 from gateway.statement.routing import prepared_text, route
 from gateway.wire.framing import Frame
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages import frontend
-from gateway.wire.messages.backend import decode_backend
+from gateway.wire.messages.backend import FieldDescription, decode_backend
 from gateway.wire.messages.layout import Message
 from planner.plans.routes import is_utility
 from planner.syntax.statements import split
 
 if TYPE_CHECKING:
+    from gateway.backend.meanings import Epoch
     from gateway.session.session_context import SessionContext
 
 _NAME: Final = OWN
@@ -48,10 +51,16 @@ _DESCRIPTIONS: Final = (answers.ParameterDescription.type, answers.RowDescriptio
 
 @dataclass(slots=True)
 class Prepared:
-    """A prepared statement at its latest Bind; `analysis.columns` are those of its first analysis."""
+    """A prepared statement at its latest Bind; `analysis.columns` are those of its first analysis.
+
+    `kept_at`: by that time it needs no other (gateway/statement/kept_analyses.py); `open_at`: its tables have no
+    policies then.
+    """
 
     analysis: Analysis
     routed: Routed
+    kept_at: Epoch | None = None
+    open_at: SchemaMark | None = None
 
     @property
     def relayed(self) -> bool:
@@ -98,10 +107,31 @@ async def renewed(
         following=following,
     )
     if analysis.tree != known.analysis.tree or known.routed.late or _names_tables(known.routed):
-        analysis.columns = known.analysis.columns
-        return Prepared(analysis, await route(session, analysis))
+        columns, analysis.columns = analysis.columns, known.analysis.columns
+        routed = await route(session, analysis)
+        is_renamed = known.routed.lake and not (routed.lake or _names_tables(routed))
+        if is_renamed and not analysis.bound_anew:
+            if _types(columns) != _types(analysis.columns):
+                raise SluiceError(SqlState.FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
+            await _prepare_anew(session, name, analysis, sync=sync)
+        return Prepared(analysis, routed)
     known.analysis.mark = analysis.mark
+    await keep(session, known, analysis.mark, sync=sync)
     return known
+
+
+def _types(columns: Sequence[FieldDescription] | None) -> list[tuple[str, int, int]] | None:
+    return None if columns is None else [(each.name, each.type_oid, each.typmod) for each in columns]
+
+
+async def _prepare_anew(session: SessionContext, name: str, analysis: Analysis, *, sync: bool) -> None:
+    """Have the backend's statement mean what its text means by now: PostgreSQL itself does not look again because a
+    temporary table hides another. It would read the lake's empty shadow.
+    """
+    ends = frontend.Close(b"P", _NAME)
+    parse = frontend.Parse(name, analysis.sql, analysis.parameter_types)
+    messages, undone = (frontend.Close(b"S", name), parse, ends), session.backend.status == b"T"
+    await _exchange(session.backend, messages, sync=sync, undone=undone, ends=_CHECKING_CLOSES)
 
 
 def _names_tables(routed: Routed) -> bool:

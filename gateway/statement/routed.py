@@ -11,6 +11,7 @@ from planner.tree.nodes import Node
 
 if TYPE_CHECKING:
     from gateway.backend.analysis import Analysis
+    from gateway.backend.meanings import Epoch
     from gateway.session.lake_cursor import Cursor
 
 
@@ -21,6 +22,8 @@ class Routed:
     `lake` holds the OIDs of the lake tables in the statement, or, for COPY and TRUNCATE, of its targets in order.
     `inner` is the analysis of the statement inside (EXPLAIN, CREATE TABLE AS, COPY (query) TO, DECLARE, EXECUTE).
     `cursor` is the cursor of FETCH and MOVE. `late`: the same tree may get another route at its next Bind.
+    `temporary_at`: it named temporary tables alone at that time, and PostgreSQL executes it. `is_calm`: what PostgreSQL
+    executes does not change what names mean.
     """
 
     route: Route
@@ -31,6 +34,8 @@ class Routed:
     options: dict[str, str] = field(default_factory=dict)
     cursor: Cursor | None = None
     late: bool = False
+    temporary_at: Epoch | None = None
+    is_calm: bool = False
 
     @property
     def publishes(self) -> bool:

@@ -23,6 +23,7 @@ from gateway.statement.implicit_functions import runs_functions
 from gateway.statement.range_variable import quoted, quoted_name, resolve
 from gateway.statement.routed import PreparedText, Routed
 from gateway.statement.statement_parts import take_apart
+from gateway.statement.temporary_tables import is_calm, names_only, told_of_tables
 from planner.plans import routes
 from planner.plans.locking_plan import first_strength
 from planner.plans.routes import Route
@@ -102,16 +103,12 @@ def _learn(query: Node) -> None:
 
 async def _optimizable(session: SessionContext, tree: Any, query: Node, named: frozenset[int], size: int) -> Routed:
     """Route a query or a change of rows; `named` are all relations in it."""
-    lake = await lake_relations(session, (oid for oid in named if oid >= FIRST_USER_OID))
+    of_users = frozenset(oid for oid in named if oid >= FIRST_USER_OID)
+    lake = frozenset[int]()
+    if not session.meanings.are_own(of_users):
+        lake = await lake_relations(session, of_users)
     if not lake:
-        watched = await offloaded(session, size, runs_unseen, tree, session.gateway.builtins)
-        if not watched:
-            watched = await runs_functions(
-                session, await offloaded(session, size, changed, tree), await offloaded(session, size, domains, tree)
-            )
-        # Names of user tables may have another meaning the next time.
-        late = any(oid >= FIRST_USER_OID for oid in named)
-        return Routed(Route.GUARDED if watched else Route.RELAY, query, late=late)
+        return await _at_postgresql(session, tree, query, of_users, size)
     await offloaded(session, size, check_system_columns, tree)
     kind = routes.command(query)
     if query.hasModifyingCTE:
@@ -121,6 +118,23 @@ async def _optimizable(session: SessionContext, tree: Any, query: Node, named: f
         if int(target.relid) not in lake and target.relkind != _VIEW:
             return Routed(Route.TEMPORARY, query, tuple(sorted(lake)))
     return Routed(kind, query, tuple(sorted(lake)))
+
+
+async def _at_postgresql(
+    session: SessionContext, tree: Any, query: Node, of_users: frozenset[int], size: int
+) -> Routed:
+    """Route a query or a change of rows that names no lake table."""
+    builtins, analysed_at = session.gateway.builtins, session.meanings.epoch
+    late = bool(of_users)  # names of user tables may have another meaning the next time
+    if await offloaded(session, size, runs_unseen, tree, builtins):
+        return Routed(Route.GUARDED, query, late=late)
+    changes, made = await offloaded(session, size, changed, tree), await offloaded(session, size, domains, tree)
+    told = await told_of_tables(session, of_users, changes, made)
+    if told.runs_functions:
+        return Routed(Route.GUARDED, query, late=late)
+    calm = await offloaded(session, size, is_calm, tree, builtins)
+    is_temporary = told.is_temporary and calm and await offloaded(session, size, names_only, tree, of_users)
+    return Routed(Route.RELAY, query, late=late, is_calm=calm, temporary_at=analysed_at if is_temporary else None)
 
 
 async def _utility(session: SessionContext, analysis: Analysis, query: Node) -> Routed:
@@ -394,6 +408,9 @@ async def _execute(session: SessionContext, _: Analysis, query: Node) -> Routed:
     if executed is None:
         return Routed(Route.RELAY, query, late=True)
     inner, routed = executed
+    if routed.route is Route.RELAY and routed.late and routed.temporary_at is None:
+        # What PostgreSQL has prepared may mean a lake table that another one hides since: it does not look again.
+        return Routed(Route.GUARDED, query, late=True)
     if routed.route in (Route.RELAY, Route.GUARDED):
         return Routed(routed.route, query, late=True)
     return Routed(Route.EXECUTE, query, routed.lake, inner, routed, late=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.tree.nodes import Node
 
 # PostgreSQL's volatile functions without an effect on the transaction.
-_TRACELESS: Final = frozenset(
+TRACELESS: Final = frozenset(
     {
         "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval", "pg_cancel_backend", "pg_sleep",
         "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend", "random", "setseed", "setval", "timeofday", "uuidv4",
@@ -56,7 +56,7 @@ def only_reads(query: Node, builtins: Builtins, besides: frozenset[str] = frozen
         return False
     for oid in functions(query):
         known = builtins.functions.get(oid)
-        if known is None or (known.volatility == "v" and known.name not in _TRACELESS | besides):
+        if known is None or (known.volatility == "v" and known.name not in TRACELESS | besides):
             return False
     return True
 

@@ -233,7 +233,12 @@ class Enlistment:
         """
         if not self._tables:
             return []
-        return [catalog_calls.hold_steps_since(self._versions(), checked)]
+        return [catalog_calls.hold_steps_since(self.versions, checked)]
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The versions of its tables at their first use, by their DuckLake IDs."""
+        return {str(table_id): table.version for table_id, table in self._tables.items()}
 
     def decide(self, answer: bytes | None) -> None:
         """Raise if COMMIT must not follow."""
@@ -247,9 +252,6 @@ class Enlistment:
         if self._doom is not None:
             raise self._doom
         self._check(await self._steps())
-
-    def _versions(self) -> dict[str, int]:
-        return {str(table_id): table.version for table_id, table in self._tables.items()}
 
     def _id_of(self, oid: int) -> int:
         return next(table_id for table_id, table in self._tables.items() if table.oid == oid)

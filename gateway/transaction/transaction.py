@@ -26,6 +26,7 @@ from catalog.publish import Deletion, RowChange, delete_file_from_json, deletion
 from gateway.backend import catalog_calls
 from gateway.backend.connection import Backend, BackendLostError, Result
 from gateway.backend.own_statement import Statement
+from gateway.backend.savepoints import ENDING
 from gateway.node.gateway_context import GatewayContext
 from gateway.node.unresolved_commit import remove_unresolved
 from gateway.transaction.enlistment import Enlistment
@@ -37,25 +38,18 @@ from gateway.transaction.transactional_ddl import DeferredChanges
 from gateway.transaction.unchanged_references import UnchangedReferences
 from gateway.transaction.validation import Validation
 from planner.syntax.statements import Statement as SourceStatement
-from planner.syntax.transaction_commands import TransactionCommand, transaction_command
+from planner.syntax.transaction_commands import TransactionCommand, takes_snapshot
 from storage.parquet.file_syncs import file_syncs
 
 Effect = Callable[[], Awaitable[None]]
 _LOG: Final = logging.getLogger("sluice.transaction")
 _LEVEL: Final = Statement("SHOW transaction_isolation")
 _DEFAULT_LEVEL: Final = Statement("SHOW default_transaction_isolation")
-# First words of statements without a snapshot (pquery.c, PlannedStmtRequiresSnapshot), besides transaction commands.
-_WITHOUT_SNAPSHOT: Final = frozenset(
-    {"set", "reset", "show", "lock", "fetch", "move", "listen", "notify", "unlisten", "checkpoint"}
-)
 # The level is explicit: the backend publishes at this level only, whatever default_transaction_isolation says.
+_COMMIT: Final = Statement("COMMIT")
+_UNDECIDED: Final = "SLU02"  # of `ready_to_commit`
 BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-
-
-def _takes_snapshot(statement: SourceStatement) -> bool:
-    """Whether PostgreSQL would take the transaction's snapshot for this statement, if it came first."""
-    return statement.first_word not in _WITHOUT_SNAPSHOT and transaction_command(statement) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +90,7 @@ class Transaction:
         self._staged = False
         # Whether some of the files are large enough for sidecars of indexes.
         self._sizable = False
+        self._undecided = 0  # as many of the session's next commits are likely to have something to decide
         self._kept: set[str] | None = None
         self.own = OwnChanges()
         self.hot_rows_max = 0  # as many rows of a statement become hot rows (gateway/session/hot_rows.py)
@@ -207,7 +202,7 @@ class Transaction:
             self.isolation is not Isolation.READ_COMMITTED
             and self.snapshot is None
             and self.open
-            and any(map(_takes_snapshot, statements))
+            and any(map(takes_snapshot, statements))
         ):
             self.snapshot = await self._gateway.store.newest_snapshot()
 
@@ -253,11 +248,11 @@ class Transaction:
         reads = {str(oid): self.snapshot for oid in self._read}
         preparing = [catalog_calls.prepare_commit(reads)]
         if self._validations and reads:  # what is broken is told before what is not serializable
-            *_, looked = await self._lock(staged, holding, [self._looking()])
+            *_, looked = await self._lock(staged, holding, [catalog_calls.lock_checked(self._looked())])
             await self._validate(looked)
             staged, holding = [], []
         elif self._validations:
-            preparing.insert(0, self._looking())
+            preparing.insert(0, catalog_calls.lock_checked(self._looked()))
         try:
             *looks, result = await self._lock(staged, holding, preparing)
         except SluiceError as error:
@@ -310,10 +305,9 @@ class Transaction:
             self.enlistment.decide(answers[0].rows[0][0])
         return answers[len(holding) :]
 
-    def _looking(self) -> Statement:
-        """The statements that lock the validated tables and ask which of them have changed since."""
-        looked = {str(oid): min(each.snapshot for each in found) for oid, found in self._validations.items()}
-        return catalog_calls.lock_checked(looked)
+    def _looked(self) -> dict[str, int]:
+        """The validated tables, by OID, with the first snapshots at which keys were looked up."""
+        return {str(oid): min(each.snapshot for each in found) for oid, found in self._validations.items()}
 
     async def _validate(self, looked: Result) -> None:
         """Validate again what has changed."""
@@ -361,14 +355,39 @@ class Transaction:
         """
         assert self.implicit
         try:
-            await self.prepare_commit(*changes)
-            await self._backend.run(Statement("COMMIT"))
+            if (left := await self._commit_at_once(changes)) is not None:
+                await self.prepare_commit(*left)
+                await self._backend.run(_COMMIT)
         except BackendLostError:
             raise
         except SluiceError:
             await self.roll_back()
             raise
         await self.ended(committed=True)
+
+    async def _commit_at_once(self, changes: Sequence[RowChange]) -> Sequence[RowChange] | None:
+        """Stage and commit in one round trip; what is left to stage where something must be decided before COMMIT."""
+        early = any(each.before is not None for found in self._validations.values() for each in found)
+        special = early or self._read or self.deferred.pending or self.late.tables or self.enlistment.doom is not None
+        if special or self._undecided or not (self._staged or changes):
+            self._undecided -= self._undecided > 0
+            return changes
+        await self._hold()
+        await file_syncs.done(self.written)
+        staged = self._stages(changes)
+        ready = catalog_calls.ready_to_commit(self.enlistment.versions, self._looked())
+        try:
+            *_, kept, _ = await self._backend.run(*staged, ENDING.begin, ready, _COMMIT)
+        except SluiceError as error:
+            if self._backend.status == b"E" and error.sqlstate == SqlState.SERIALIZATION_FAILURE:
+                await self.enlistment.decide_reading()  # a schema change is the better reason
+            if self._backend.status != b"E" or error.sqlstate != _UNDECIDED:
+                raise
+            await self._backend.run(*ENDING.undo)
+            self._undecided = 16
+            return ()
+        self._kept = set(json.loads(kept.rows[0][0] or b"[]"))
+        return None
 
     async def roll_back(self) -> None:
         """Roll back a block of the gateway."""

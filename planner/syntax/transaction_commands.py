@@ -11,6 +11,11 @@ from planner.syntax.lexer import Kind, Token, tokens, unescaped
 from planner.syntax.source_statement import known
 from planner.syntax.statements import Statement
 
+# First words of statements without a snapshot (pquery.c, PlannedStmtRequiresSnapshot), besides transaction commands.
+_WITHOUT_SNAPSHOT: Final = frozenset(
+    {"set", "reset", "show", "lock", "fetch", "move", "listen", "notify", "unlisten", "checkpoint"}
+)
+
 
 class TransactionCommand(StrEnum):
     """A statement that begins, ends or marks a transaction, by its effect."""
@@ -127,3 +132,8 @@ def shown(statement: Statement) -> Shown | None:
         return None
     words = [token.text for token in tokens(statement.text)][1:]
     return Shown.ISOLATION if words in ([Shown.ISOLATION], ["transaction", "isolation", "level"]) else None
+
+
+def takes_snapshot(statement: Statement) -> bool:
+    """Whether PostgreSQL would take the transaction's snapshot for this statement, if it came first."""
+    return statement.first_word not in _WITHOUT_SNAPSHOT and transaction_command(statement) is None

@@ -91,23 +91,53 @@ def counted() -> Iterator[Counted]:
 @pytest.mark.parametrize(
     ("name", "sql", "offset", "trips"),
     [
-        ("query by key", "SELECT n, name FROM counted WHERE id = %s", 0, 2),
-        ("query of few rows", "SELECT count(*) FROM counted WHERE n > %s", 0, 6),
-        ("insert", "INSERT INTO counted VALUES (%s, 1, 'new')", 1000, 4),
-        ("insert that fires triggers", "INSERT INTO firing VALUES (%s, 1, 'new')", 1000, 5),
+        ("query by key", "SELECT n, name FROM counted WHERE id = %s", 0, 1),
+        ("query of few rows", "SELECT count(*) FROM counted WHERE n > %s", 0, 5),
+        ("insert", "INSERT INTO counted VALUES (%s, 1, 'new')", 1000, 3),
+        ("insert that fires triggers", "INSERT INTO firing VALUES (%s, 1, 'new')", 1000, 4),
         ("function over few rows", "SELECT of_few(%s)", 0, 8),
         ("function by key", "SELECT of_many(%s)", 0, 8),
-        ("update", "UPDATE counted SET n = n + 1 WHERE id = %s", 20, 6),
-        ("update by a constant", "UPDATE counted SET n = 7 WHERE id = %s", 20, 6),
-        ("upsert", "INSERT INTO counted VALUES (%s, 1, '') ON CONFLICT (id) DO UPDATE SET n = 0", 40, 10),
-        ("delete", "DELETE FROM counted WHERE id = %s", 60, 7),
+        ("update", "UPDATE counted SET n = n + 1 WHERE id = %s", 20, 4),
+        ("update by a constant", "UPDATE counted SET n = 7 WHERE id = %s", 20, 4),
+        ("upsert", "INSERT INTO counted VALUES (%s, 1, '') ON CONFLICT (id) DO UPDATE SET n = 0", 40, 8),
+        ("delete", "DELETE FROM counted WHERE id = %s", 60, 5),
     ],
 )  # fmt: skip
 def test_a_prepared_statement(counted: Counted, name: str, sql: str, offset: int, trips: int) -> None:
     arguments = [(offset + number,) for number in range(1, _TIMES + 2)]
     counted.connection.execute(sql.encode(), arguments[0], prepare=True)
     found = counted.trips(sql, arguments[1:], prepare=True)
-    assert found <= trips, name
+    assert found <= trips, (name, found)
+
+
+@pytest.mark.parametrize(
+    ("sql", "prepare", "trips"),
+    [
+        ("INSERT INTO held VALUES (%s, 1, '')", True, 1),
+        ("UPDATE held SET n = n + 1 WHERE id = %s", True, 1),
+        ("SELECT n, name FROM held WHERE id = %s", True, 1),
+        ("DELETE FROM held WHERE id = %s", True, 1),
+        ("INSERT INTO held VALUES (%s, 1, '')", False, 3),
+        ("SELECT n, name FROM held WHERE id = %s", False, 3),
+    ],
+)
+def test_a_temporary_table(counted: Counted, sql: str, prepare: bool, trips: int) -> None:
+    counted.connection.execute("CREATE TEMPORARY TABLE IF NOT EXISTS held (id integer, n integer, name text)")
+    arguments = [(number,) for number in range(1, _TIMES + 1)]
+    counted.trips(sql, arguments, prepare=prepare)
+    assert counted.trips(sql, arguments, prepare=prepare) <= trips
+
+
+def test_an_insert_of_constants_into_a_temporary_table(counted: Counted) -> None:
+    """As text, by messages that name the table only: no analysis."""
+    connection, proxy = counted.connection, counted.proxy
+    connection.execute("CREATE TEMPORARY TABLE IF NOT EXISTS held (id integer, n integer, name text)")
+    found = []
+    for number in range(_TIMES):
+        before = proxy.trips
+        connection.execute(f"INSERT INTO held VALUES ({number}, 1, 'new')".encode())
+        found.append(proxy.trips - before)
+    assert min(found) == 1
 
 
 def test_a_query_at_postgresql(counted: Counted) -> None:

@@ -26,10 +26,10 @@ from gateway.session.cursors import CREATED, over_nothing
 from gateway.session.lake_cursor import Cursor, Declaration, Direction, Keeping, Sink
 from gateway.statement.passthrough_command import check_in_block
 from gateway.statement.portal import Binding, Portal, StatementPortal, with_formats
-from gateway.statement.prepared_statements import bind
+from gateway.statement.prepared_statements import Prepared, bind
 from gateway.values import OutputSettings
 from gateway.wire.messages import frontend
-from gateway.wire.messages.backend import CommandComplete, FieldDescription, PortalSuspended
+from gateway.wire.messages.backend import CommandComplete, PortalSuspended, RowDescription
 from planner.plans.locking_plan import strongest
 from planner.plans.routes import HOLD
 from planner.tree.nodes import name_of
@@ -175,12 +175,13 @@ async def _stand_in(session: SessionContext, name: str, options: int) -> bytes:
     return created
 
 
-async def fetched_columns(session: SessionContext, routed: Routed) -> tuple[FieldDescription, ...] | None:
-    """The columns of a FETCH from a cursor in whose place the backend has one over nothing; else None."""
-    if routed.cursor is None or not session.cursors.is_stood_in_for(routed.cursor.declared.name):
+async def fetched_columns(session: SessionContext, prepared: Prepared | None) -> RowDescription | None:
+    """What a prepared FETCH returns from a cursor in whose place the backend has one over nothing; else None."""
+    cursor = None if prepared is None else prepared.routed.cursor
+    if cursor is None or not session.cursors.is_stood_in_for(cursor.declared.name):
         return None
-    cursor = await session.cursors.find(routed.cursor.declared.name, sync=False)
-    return None if cursor is None else with_formats(cursor.declared.columns, (0,))
+    present = await session.cursors.find(cursor.declared.name, sync=False)
+    return None if present is None else RowDescription(with_formats(present.declared.columns, (0,)))
 
 
 @dataclass(frozen=True, slots=True)
