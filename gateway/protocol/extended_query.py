@@ -139,7 +139,8 @@ class ExtendedQuery(SessionContext):
         self._portal_commands.forget(message.portal)
         is_sure = not (message.statement and self.is_named_since(known.naming))
         if prepared is not None and is_sure and stands(self, prepared.routed):
-            return await self._bind_relayed(frame, message, looked=False, is_calm=True)
+            await self._bind_relayed(frame, message, looked=False, is_calm=True)
+            return
         is_standing = is_sure and is_kept(self, prepared, message)
         if self.transaction.deferred.pending and self.backend.status == b"T":
             if not await self._settle():
@@ -276,10 +277,7 @@ class ExtendedQuery(SessionContext):
     async def _describe_cursor(self, frame: Frame, name: str) -> None:
         """Describe the lake's cursor of that name; the backend's cursor over the shadows has other columns."""
         cursor = await self.cursors.find(name, sync=False)
-        if cursor is None:
-            self._relay(frame)
-        else:
-            self.send_noted(description(cursor.declared.executed))
+        self._relay(frame) if cursor is None else self.send_noted(description(cursor.declared.executed))
 
     def _check_named(self, statement: str) -> None:
         if not statement and "" not in self._statements:
