@@ -164,6 +164,11 @@ class Table:
         return bool(self.keys or self.computed_keys or self.exclusions)
 
     @property
+    def excludes(self) -> bool:
+        """Whether it has an EXCLUDE constraint."""
+        return bool(self.exclusions) or any(key.exclusion for key in self.keys)
+
+    @property
     def divided_by(self) -> PartitionKey:
         """The partition key, as files have it."""
         return tuple((self.column(each.attnum).column_id, each.transform) for each in self.partition_key)

@@ -162,8 +162,9 @@ BEGIN
 END $$;
 
 -- The keys of rows as errors write them: the texts of values by the settings of the session. Values are read by others.
+-- `labels` are the keys as the caller names them; empty if the constraint does not exist at the moment.
 CREATE FUNCTION pg_sluice.exclusion_described(
-    shadow oid, named text, given jsonb, columns text[], types oid[], row_count integer, cells text[]
+    shadow oid, named text, given jsonb, labels text[], columns text[], types oid[], row_count integer, cells text[]
 ) RETURNS SETOF text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     parts jsonb := coalesce(given, pg_sluice.present_exclusion(shadow, named));
@@ -186,7 +187,7 @@ BEGIN
                 key, rows, place) INTO value USING cells, settings;
             texts := concat_ws(', ', texts, value);
         END LOOP;
-        RETURN NEXT format('(%s)=(%s)', (
-            SELECT string_agg(l, ', ' ORDER BY n) FROM jsonb_array_elements_text(parts -> 'labels') WITH ORDINALITY u (l, n)), texts);
+        RETURN NEXT format('(%s)=(%s)', coalesce(nullif(array_to_string(labels, ', '), ''), (
+            SELECT string_agg(l, ', ' ORDER BY n) FROM jsonb_array_elements_text(parts -> 'labels') WITH ORDINALITY u (l, n))), texts);
     END LOOP;
 END $$;

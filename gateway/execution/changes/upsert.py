@@ -317,7 +317,7 @@ class UpsertPortal(StatementPortal):
         """Surrounds the statement: copies rows of other tables that it needs. The functions are those of the table's
         rules.
         """
-        return guarding_functions(self.session, functions, table.oid, filled=True)
+        return guarding_functions(self.session, functions, table, filled=True)
 
     async def _send(self, columns: Sequence[Column]) -> None:
         if self._known is None:

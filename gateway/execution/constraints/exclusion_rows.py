@@ -47,8 +47,12 @@ _CONFLICTS: Final = (
     " $10::pg_catalog.int4, $11::pg_catalog.text[])"
 )
 _DESCRIBED: Final = (
-    f"SELECT d FROM pg_sluice.exclusion_described({_OF_CONSTRAINT}, $4::pg_catalog.text[], $5::pg_catalog.oid[],"
-    " $6::pg_catalog.int4, $7::pg_catalog.text[]) d"
+    f"SELECT d FROM pg_sluice.exclusion_described({_OF_CONSTRAINT}, ARRAY("
+    "SELECT pg_catalog.pg_get_indexdef(k.conindid, n, true) FROM pg_catalog.pg_constraint k,"
+    " pg_catalog.generate_series(1, pg_catalog.cardinality(k.conexclop)) n"
+    " WHERE k.conrelid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid"
+    " AND k.conname OPERATOR(pg_catalog.=) $2::pg_catalog.text AND k.contype OPERATOR(pg_catalog.=) 'x' ORDER BY n),"
+    " $4::pg_catalog.text[], $5::pg_catalog.oid[], $6::pg_catalog.int4, $7::pg_catalog.text[]) d"
 )
 _MAKE: Final = "SELECT pg_sluice.make_exclusion_rows($1::pg_catalog.text, $2::pg_catalog.text[], $3::pg_catalog.oid[])"
 _INDEX: Final = f"SELECT pg_sluice.index_exclusion_rows({_OF_CONSTRAINT}, $4::pg_catalog.text)"

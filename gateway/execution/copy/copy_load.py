@@ -248,7 +248,7 @@ class CopyLoad:
             if self._options.ignores_errors:
                 await backend.run(SAY_ALL)
             try:
-                async with guarding_functions(session, self._functions, self._table.oid):
+                async with guarding_functions(session, self._functions, self._table):
                     await copy_in(backend, copy, messages, notices, in_utf8=not self._foreign)
             except SluiceError as error:
                 self._skipped.take(notices, batch)
