@@ -46,14 +46,23 @@ $$;
 
 
 -- The parts of an EXCLUDE constraint in SQL, by its index: `keys`, and `indexed` with their operator classes; the
--- `operators`; the `method` and the `predicate`; `labels` are the keys as errors spell them. NULL if it is gone.
+-- `operators`; the `method` and the `predicate`; `labels` are the keys as errors spell them; `schemas` are those of what
+-- is not PostgreSQL's own. NULL if it is gone.
 CREATE FUNCTION pg_sluice.exclusion_parts(index oid) RETURNS jsonb LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'method', (SELECT m.amname FROM pg_class c JOIN pg_am m ON m.oid = c.relam WHERE c.oid = index),
         'predicate', '(' || coalesce(pg_get_expr(i.indpred, i.indrelid), 'true') || ')',
         'labels', to_jsonb(pg_sluice.index_labels(i)),
-        'keys', e.keys, 'indexed', e.indexed, 'operators', e.operators)
+        'keys', e.keys, 'indexed', e.indexed, 'operators', e.operators, 'schemas', (
+            SELECT coalesce(jsonb_agg(DISTINCT n.nspname), '[]') FROM (
+                SELECT f.pronamespace FROM pg_depend d JOIN pg_proc f ON f.oid = d.refobjid
+                    WHERE d.objid = index AND d.refclassid = 'pg_proc'::regclass
+                UNION ALL SELECT t.typnamespace FROM pg_depend d JOIN pg_type t ON t.oid = d.refobjid
+                    WHERE d.objid = index AND d.refclassid = 'pg_type'::regclass
+                UNION ALL SELECT o.oprnamespace FROM pg_depend d JOIN pg_operator o ON o.oid = d.refobjid
+                    WHERE d.objid IN (index, k.oid) AND d.refclassid = 'pg_operator'::regclass) s (oid)
+            JOIN pg_namespace n ON n.oid = s.oid WHERE n.nspname <> 'pg_catalog'))
     FROM pg_constraint k JOIN pg_index i ON i.indexrelid = k.conindid
     CROSS JOIN LATERAL (
         SELECT jsonb_agg(format('OPERATOR(%I.%s)', m.nspname, o.oprname) ORDER BY u.n) AS operators,
@@ -114,6 +123,22 @@ CREATE FUNCTION pg_sluice.exclusion_query(
     GROUP BY s.rows
 $$;
 
+-- Refuse a caller who may not name what a constraint and the types of its columns need, where PostgreSQL names nothing.
+CREATE FUNCTION pg_sluice.refuse_unusable(parts jsonb, types oid[]) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    hidden name;
+BEGIN
+    SELECT n.nspname INTO hidden FROM pg_namespace n
+        WHERE n.nspname <> 'pg_catalog' AND NOT has_schema_privilege(n.oid, 'USAGE') AND (
+            parts -> 'schemas' ? n.nspname OR EXISTS (SELECT FROM pg_type t WHERE t.oid = ANY (types) AND t.typnamespace = n.oid))
+        LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'an EXCLUDE constraint with what is in schema "%", for a role without its USAGE, is not supported', hidden
+            USING ERRCODE = 'feature_not_supported', HINT = format('GRANT USAGE ON SCHEMA %I lets the role write rows.', hidden);
+    END IF;
+END $$;
+
 -- The parts of a constraint that a gateway has just found. Another session may have dropped it since, or made it anew.
 CREATE FUNCTION pg_sluice.present_exclusion(shadow oid, named text) RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -138,6 +163,7 @@ SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     parts jsonb := coalesce(given, pg_sluice.present_exclusion(shadow, named));
 BEGIN
+    PERFORM pg_sluice.refuse_unusable(parts, types);
     RETURN QUERY EXECUTE pg_sluice.exclusion_query(parts, wanted, columns, types, fresh, fresh_count, standing_count)
         USING fresh_cells, standing_cells;
 END $$;
@@ -146,6 +172,7 @@ END $$;
 CREATE FUNCTION pg_sluice.make_exclusion_rows(name text, columns text[], types oid[]) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM pg_sluice.refuse_unusable('{"schemas": []}', types);
     EXECUTE format('CREATE TEMPORARY TABLE %I (%s)', name, (
         SELECT string_agg(format('%I %s', c, format_type(t, -1)), ', ' ORDER BY n)
         FROM unnest(columns, types) WITH ORDINALITY u (c, t, n)));
@@ -156,6 +183,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     parts jsonb := coalesce(given, pg_sluice.present_exclusion(shadow, named));
 BEGIN
+    PERFORM pg_sluice.refuse_unusable(parts, '{}');
     EXECUTE format('CREATE INDEX ON pg_temp.%I USING %I (%s) WHERE %s', name, parts ->> 'method', (
         SELECT string_agg(u.key, ', ' ORDER BY u.n)
         FROM jsonb_array_elements_text(parts -> 'indexed') WITH ORDINALITY u (key, n)), parts ->> 'predicate');

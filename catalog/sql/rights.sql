@@ -78,7 +78,7 @@ DECLARE
         'attend', 'backend_setting', 'cancel', 'code_mark', 'describe', 'exclusion_conflicts', 'exclusion_described', 'exclusion_parts',
         'exclusion_query', 'fired_triggers', 'index_exclusion_rows', 'insert_of_cells', 'is_checked', 'is_filled', 'is_told',
         'keep_own_mark', 'kept_text', 'make_exclusion_rows', 'missing_right', 'named_snapshot', 'newest_table', 'node_states', 'of_kept_texts', 'pause', 'present_exclusion', 'put_kept', 'referring',
-        'refuse_in_the_past', 'refuse_rewriting', 'resume', 'rows_of_cells', 'runs_users_code', 'schema_mark', 'schema_mark_of', 'shadow_changes', 'shadow_scans',
+        'refuse_in_the_past', 'refuse_rewriting', 'refuse_unusable', 'resume', 'rows_of_cells', 'runs_users_code', 'schema_mark', 'schema_mark_of', 'shadow_changes', 'shadow_scans',
         'shadow_touches', 'shadow_writes', 'volatile_functions'];
     -- They obey the session's gateway alone (`authorize` in staging.sql).
     asked text[] := ARRAY[

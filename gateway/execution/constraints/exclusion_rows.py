@@ -55,6 +55,7 @@ _DESCRIBED: Final = (
     " $4::pg_catalog.text[], $5::pg_catalog.oid[], $6::pg_catalog.int4, $7::pg_catalog.text[]) d"
 )
 _MAKE: Final = "SELECT pg_sluice.make_exclusion_rows($1::pg_catalog.text, $2::pg_catalog.text[], $3::pg_catalog.oid[])"
+_MAY_MAKE: Final = Statement("SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')")
 _INDEX: Final = f"SELECT pg_sluice.index_exclusion_rows({_OF_CONSTRAINT}, $4::pg_catalog.text)"
 _BINARY_CELLS: Final = (0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1)
 _NO_CELLS: Final = binary_array(pa.array([], pa.string()), TEXT)
@@ -158,7 +159,7 @@ async def searching(
 ) -> AsyncIterator[Search]:
     """Surrounds questions about new rows, of the columns `deciding`."""
     columns = deciding(table, exclusion)
-    if rows.num_rows <= _COMPARED_MAX:
+    if rows.num_rows <= _COMPARED_MAX or not await _may_make_tables(session):
         yield Search(session, exclusion, columns, "", rows.num_rows, await _cells(columns, rows))
         return
     placed = [*columns, PLACE]
@@ -170,6 +171,11 @@ async def searching(
         async with _guarding(session, exclusion):
             await session.backend.run(Statement(_INDEX, (*_named(exclusion), _TABLE)))
         yield Search(session, exclusion, columns, f"pg_temp.{_TABLE}", 0, _NO_CELLS)
+
+
+async def _may_make_tables(session: SessionContext) -> bool:
+    [may] = await session.backend.run(_MAY_MAKE)
+    return may.rows[0][0] == b"t"
 
 
 async def described(session: SessionContext, table: Table, exclusion: Exclusion, rows: Sequence[pa.Table]) -> list[str]:
