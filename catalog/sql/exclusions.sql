@@ -103,24 +103,25 @@ CREATE FUNCTION pg_sluice.exclusion_query(
             WHEN fresh = '' THEN format(
                 'pg_sluice_f AS MATERIALIZED (%s), ', pg_sluice.rows_of_cells(columns, types, fresh_count, '$1')) END,
         string_agg(format('%s AS key%s', u.key, u.n), ', ' ORDER BY u.n),
-        CASE WHEN wanted IN ('later', 'earliest') THEN s.rows
+        CASE WHEN wanted IN ('later', 'earliest') THEN s.source
         ELSE format('(%s) AS pg_sluice_r', pg_sluice.rows_of_cells(columns, types, standing_count, '$2')) END,
         parts ->> 'predicate',
         format(CASE wanted
             WHEN 'every' THEN 'SELECT 0::bigint, s.place::bigint FROM pg_sluice_s s WHERE EXISTS (SELECT %s) ORDER BY 2'
             ELSE 'SELECT %3$s FROM (SELECT s.place AS s, (SELECT min(pg_sluice_place) %1$s%2$s) AS f FROM pg_sluice_s s) p '
                  'WHERE f IS NOT NULL ORDER BY %4$s LIMIT 1' END,
-            format('FROM %s WHERE %s AND %s', s.rows, parts ->> 'predicate', string_agg(
+            format('FROM %s WHERE %s AND %s', s.source, parts ->> 'predicate', string_agg(
                 format('%1$s IS DISTINCT FROM NULL AND s.key%3$s IS DISTINCT FROM NULL AND %1$s %2$s s.key%3$s',
                        u.key, u.operator, u.n), ' AND ' ORDER BY u.n)),
             CASE wanted WHEN 'later' THEN ' AND pg_sluice_place > s.place'
                 WHEN 'earliest' THEN ' AND pg_sluice_place <> s.place' ELSE '' END,
             CASE wanted WHEN 'earliest' THEN 's::bigint, f::bigint' ELSE 'f::bigint, s::bigint' END,
             CASE wanted WHEN 'earliest' THEN 's' ELSE 'f, s' END))
-    FROM (SELECT CASE WHEN fresh = '' THEN 'pg_sluice_f' ELSE fresh END) AS s (rows)
-    CROSS JOIN ROWS FROM (jsonb_array_elements_text(parts -> 'keys'), jsonb_array_elements_text(parts -> 'operators'))
-        WITH ORDINALITY AS u (key, operator, n)
-    GROUP BY s.rows
+    FROM (SELECT CASE WHEN fresh = '' THEN 'pg_sluice_f' ELSE fresh END) AS s (source)
+    CROSS JOIN LATERAL (
+        SELECT n, parts -> 'keys' ->> n - 1, parts -> 'operators' ->> n - 1
+        FROM generate_series(1, jsonb_array_length(parts -> 'keys')) n) AS u (n, key, operator)
+    GROUP BY s.source
 $$;
 
 -- Refuse a caller who may not name what a constraint and the types of its columns need, where PostgreSQL names nothing.

@@ -60,7 +60,8 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-GRANT USAGE ON SCHEMA pg_ducklake TO sluice_reader;
+-- To name its tables, as vacuumdb does: PostgreSQL then warns that the role may not vacuum them, and goes on.
+GRANT USAGE ON SCHEMA pg_ducklake TO PUBLIC;
 GRANT SELECT ON pg_ducklake.ducklake_data_file, pg_ducklake.ducklake_delete_file, pg_ducklake.ducklake_file_partition_value
     TO sluice_reader;
 -- Also where nobody may connect but who is allowed to by name.

@@ -28,6 +28,7 @@ from gateway.backend.connection import Backend, BackendLostError, Result
 from gateway.backend.own_statement import Statement
 from gateway.node.gateway_context import GatewayContext
 from gateway.node.unresolved_commit import remove_unresolved
+from gateway.transaction import snapshot_export
 from gateway.transaction.enlistment import Enlistment
 from gateway.transaction.isolation_level import Isolation, isolation_of, tell_level
 from gateway.transaction.late_triggers import LateTriggers
@@ -102,6 +103,7 @@ class Transaction:
         self._validations: dict[int, list[Validation]] = {}
         self._stagings: Counter[int] = Counter()
         self._was_open = False
+        self._imported: int | None = None  # another transaction's snapshot, which is pinned
         self.enlistment = Enlistment(gateway.store)
         self.deferred = DeferredChanges(backend, self.enlistment)
         self.read_only = ReadOnlyBlock(backend)
@@ -198,13 +200,26 @@ class Transaction:
 
     async def pin(self, statements: Iterable[SourceStatement]) -> None:
         """Before statements: above READ COMMITTED, the first one that takes a snapshot fixes the transaction's."""
+        asked = list(statements)
         if (
             self.isolation is not Isolation.READ_COMMITTED
             and self.snapshot is None
             and self.open
-            and any(map(_takes_snapshot, statements))
+            and any(map(_takes_snapshot, asked))
         ):
             self.snapshot = await self._gateway.store.newest_snapshot()
+        if self.open and snapshot_export.exports(asked):
+            await snapshot_export.note_export(self._gateway.store, self._backend, self.snapshot)
+
+    async def take_snapshot(self, text: str) -> None:
+        """Execute the client's SET TRANSACTION SNAPSHOT, in a block above READ COMMITTED."""
+        store = self._gateway.store
+        self.snapshot = self._imported = await snapshot_export.taken(store, self.isolation, self.snapshot, text)
+
+    async def _release_snapshot(self) -> None:
+        if self._imported is not None:
+            imported, self._imported = self._imported, None
+            await self._gateway.store.readers.unpin(imported)
 
     async def stage(self, *changes: RowChange) -> None:
         """Stage changes, for COMMIT to publish; a savepoint or ROLLBACK undoes this."""
@@ -424,6 +439,7 @@ class Transaction:
 
     async def abandon(self) -> None:
         """The client or the catalog is lost: undo the open transaction, as far as the backend still answers."""
+        await self._release_snapshot()
         if not self.written:
             return
         try:
@@ -439,6 +455,7 @@ class Transaction:
 
         If it is unknown whether a prepared transaction has committed, the catalog tells what was published.
         """
+        await self._release_snapshot()
         written, self.written = self.written, set()
         kept, self._kept = self._kept, None
         self._backend.savepoints.clear()
