@@ -38,6 +38,7 @@ from gateway.session.statement_analysis import analysed
 from gateway.statement import statement_windows
 from gateway.statement.passthrough_command import (
     Apart,
+    Importing,
     PassthroughCommand,
     Preparing,
     check_passthrough,
@@ -331,6 +332,8 @@ class ExtendedQuery(SessionContext):
             await self._execute_failed(frame)
         elif isinstance(command, ConstraintModes):
             await self._execute_modes(frame, command)
+        elif isinstance(command, Importing):
+            await self._import_snapshot(frame, command)
         else:
             await self._execute_command(frame, command)
 
@@ -388,6 +391,12 @@ class ExtendedQuery(SessionContext):
             await self.transaction.after(command, good=True)
         else:
             self.transaction.implicit = implicit
+
+    async def _import_snapshot(self, frame: Frame, command: Importing) -> None:
+        if not await self._settle() or self.transaction.untold_level is None:
+            return await self._execute_command(frame, TransactionCommand.SET_SNAPSHOT)
+        await self.transaction.take_snapshot(command.sql)
+        return self.client.send(answers.CommandComplete("SET"))
 
     async def _execute_failed(self, frame: Frame) -> None:
         """Execute a relayed transaction command in a failed transaction; later messages may be in a new transaction."""
