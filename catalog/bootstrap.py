@@ -52,6 +52,7 @@ _FILES: Final = (
     "scans.sql",
     "publish.sql",
     "keys.sql",
+    "exclusions.sql",
     "obligations.sql",
     "versions.sql",
     "enlistment.sql",

@@ -5,6 +5,7 @@ They are read from the shadow's constraints. `gateway.execution.constraints` enf
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -45,6 +46,25 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class Exclusion:
+    """An EXCLUDE constraint that forbids other pairs of rows than equal ones, of a `table` (OIDs).
+
+    `attnums` are the columns that decide; `told` are those of its keys, 0 for an expression. `calls`: it calls
+    functions that are not PostgreSQL's own. `parts`, in JSON, are those of one that may not exist at the moment.
+    """
+
+    oid: int
+    table: int
+    name: str
+    attnums: tuple[int, ...]
+    told: tuple[int, ...]
+    calls: bool
+    deferrable: bool
+    deferred: bool
+    parts: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignKey:
     """A foreign key: the columns `attnums` of the table `child` refer to the key `parent_attnums` of the table `parent`
     (OIDs).
@@ -78,6 +98,21 @@ def key_from_json(key: Mapping[str, Any]) -> Key:
         deferred=key["deferred"],
         public=key["public"],
         exclusion=key["exclusion"],
+    )
+
+
+def exclusion_from_json(exclusion: Mapping[str, Any]) -> Exclusion:
+    """Read one of the `exclusions` in the result of `pg_sluice.describe`."""
+    return Exclusion(
+        oid=exclusion["oid"],
+        table=exclusion["table"],
+        name=exclusion["name"],
+        attnums=tuple(exclusion["attnums"]),
+        told=tuple(exclusion["told"]),
+        calls=exclusion["calls"],
+        deferrable=exclusion["deferrable"],
+        deferred=exclusion["deferred"],
+        parts=json.dumps(exclusion["parts"]) if "parts" in exclusion else None,
     )
 
 

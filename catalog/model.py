@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from catalog.constraints import ForeignKey, Key
+from catalog.constraints import Exclusion, ForeignKey, Key
 from catalog.datatypes import LakeForm, lake_form
 from catalog.indexes import ComputedKey, Index
 
@@ -147,6 +147,7 @@ class Table:
     keys: tuple[Key, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     computed_keys: tuple[ComputedKey, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
     indexes: tuple[Index, ...] = ()
     schema_version: int = 0
     materialized: bool = False
@@ -156,6 +157,16 @@ class Table:
     stilled: bool = False
     sort_key: tuple[SortColumn, ...] = ()
     partition_key: tuple[PartitionColumn, ...] = ()
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether a constraint or index forbids pairs of rows."""
+        return bool(self.keys or self.computed_keys or self.exclusions)
+
+    @property
+    def excludes(self) -> bool:
+        """Whether it has an EXCLUDE constraint."""
+        return bool(self.exclusions) or any(key.exclusion for key in self.keys)
 
     @property
     def divided_by(self) -> PartitionKey:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import asyncpg
 from cachetools import LRUCache
 
-from catalog.constraints import foreign_key_from_json, key_from_json
+from catalog.constraints import exclusion_from_json, foreign_key_from_json, key_from_json
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import computed_key_from_json, index_from_json
 from catalog.maintenance.compaction import Turn
@@ -169,6 +169,7 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
         keys=tuple(key_from_json(key) for key in description["keys"] or ()),
         foreign_keys=tuple(foreign_key_from_json(each) for each in description["foreign_keys"] or ()),
         computed_keys=tuple(computed_key_from_json(key) for key in description["computed_keys"] or ()),
+        exclusions=tuple(exclusion_from_json(each) for each in description["exclusions"] or ()),
         indexes=tuple(index_from_json(index) for index in description["indexes"] or ()),
         schema_version=description["schema_version"],
         materialized=description["materialized"],

@@ -31,3 +31,7 @@ BEGIN
             USING ERRCODE = 'read_only_sql_transaction';
     END IF;
 END $$;
+
+-- The snapshots that open transactions have exported (pg_export_snapshot), by PostgreSQL's virtual transaction IDs; NULL
+-- of one that has exported several.
+CREATE UNLOGGED TABLE pg_sluice.exported_snapshot (transaction text PRIMARY KEY, snapshot_id bigint);

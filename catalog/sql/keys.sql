@@ -38,30 +38,6 @@ WHEN (coalesce(pg_catalog.current_setting('sluice.filled', true), '') OPERATOR(p
       OR pg_sluice.is_checked())
 EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger();
 
--- Refuse an EXCLUDE that demands anything else than a UNIQUE constraint does: equality by the types' own operators.
-CREATE FUNCTION pg_sluice.refuse_exclusion(exclusion oid) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    k pg_constraint; i pg_index;
-BEGIN
-    SELECT * INTO k FROM pg_constraint WHERE oid = exclusion;
-    SELECT * INTO i FROM pg_index WHERE indexrelid = k.conindid;
-    IF i.indexprs IS NOT NULL OR i.indpred IS NOT NULL THEN
-        PERFORM pg_sluice.refuse('EXCLUDE over expressions or with WHERE',
-                                 'CREATE UNIQUE INDEX takes expressions and WHERE, where all operators are equality.');
-    ELSIF EXISTS (
-        SELECT FROM unnest(k.conexclop) WITH ORDINALITY e (operator, n)
-        JOIN pg_attribute a ON a.attrelid = k.conindid AND a.attnum = e.n
-        LEFT JOIN pg_collation l ON l.oid = a.attcollation
-        WHERE e.operator >= 16384 OR NOT coalesce(l.collisdeterministic, true) OR NOT EXISTS (
-            SELECT FROM pg_amop o JOIN pg_am m ON m.oid = o.amopmethod JOIN pg_opclass c ON c.opcfamily = o.amopfamily
-            WHERE o.amopopr = e.operator AND m.amname = 'btree' AND o.amopstrategy = 3 AND c.opcdefault)) THEN
-        PERFORM pg_sluice.refuse('EXCLUDE with other operators than equality',
-                                 'Of EXCLUDE constraints, those work in which all operators are =.');
-    END IF;
-END $$;
-
-
 -- Refuse the constraints of a table that the lake cannot enforce; let no trigger of PostgreSQL look for referenced rows
 -- in empty shadows.
 CREATE FUNCTION pg_sluice.adopt_constraints(shadow regclass) RETURNS void LANGUAGE plpgsql
@@ -70,9 +46,8 @@ DECLARE
     k record; a record;
 BEGIN
     FOR k IN SELECT * FROM pg_constraint WHERE conrelid = shadow AND contype IN ('p', 'u', 'f', 'x') LOOP
-        IF k.contype = 'x' THEN
-            PERFORM pg_sluice.refuse_exclusion(k.oid);
-        ELSIF k.conperiod THEN
+        CONTINUE WHEN k.contype = 'x';  -- any (exclusions.sql)
+        IF k.conperiod THEN
             PERFORM pg_sluice.refuse('a key with a period');
         ELSIF k.confmatchtype = 'f' AND cardinality(k.conkey) > 1 THEN
             PERFORM pg_sluice.refuse('MATCH FULL over several columns');
@@ -113,6 +88,7 @@ SET search_path = pg_catalog, pg_temp AS $$
     LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.conrelid = shadow AND k.contype IN ('p', 'u', 'x')
     WHERE i.indrelid = shadow AND (i.indisunique OR i.indisexclusion) AND i.indisready
         AND i.indexprs IS NULL AND i.indpred IS NULL
+        AND (NOT i.indisexclusion OR pg_sluice.excludes_equals(i.indexrelid))
 $$;
 
 -- Those over expressions, or over some rows only, with their keys (indexes.sql). Spelling an expression takes the

@@ -64,6 +64,8 @@ BEGIN
                        THEN (SELECT to_jsonb(pg_sluice.index_labels(i)) FROM pg_index i WHERE i.indexrelid = k.conindid)
                        ELSE (SELECT jsonb_agg(a.attname ORDER BY u.n) FROM unnest(k.conkey) WITH ORDINALITY u (attnum, n)
                              JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum) END,
+            'exclusion', CASE WHEN k.contype = 'x' AND NOT pg_sluice.excludes_equals(k.conindid) 
+                         THEN pg_sluice.exclusion(k) || jsonb_build_object('parts', pg_sluice.exclusion_parts(k.conindid)) END,
             'query', pg_sluice.offending_rows(k)) ORDER BY pg_sluice.obligation_place(k), k.oid), '[]')
         FROM pg_sluice.obligation o JOIN pg_constraint k ON k.oid = o.constraint_oid AND k.conrelid = o.relid
         JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -114,6 +116,9 @@ BEGIN
         JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum
         LEFT JOIN pg_attribute p ON p.attrelid = k.confrelid AND p.attnum = u.parent_attnum
         LEFT JOIN pg_collation l ON l.oid = p.attcollation AND a.attcollation <> p.attcollation;
+    IF k.contype = 'x' AND NOT pg_sluice.excludes_equals(k.conindid) THEN
+        RETURN format('SELECT 1 FROM %s', k.conrelid::regclass);  -- PostgreSQL finds them (exclusions.sql)
+    END IF;
     RETURN CASE k.contype
         WHEN 'c' THEN format('SELECT 1 FROM %s WHERE (%s) IS FALSE LIMIT 1', k.conrelid::regclass,
                              pg_get_expr(k.conbin, k.conrelid))

@@ -60,7 +60,8 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-GRANT USAGE ON SCHEMA pg_ducklake TO sluice_reader;
+-- To name its tables, as vacuumdb does: PostgreSQL then warns that the role may not vacuum them, and goes on.
+GRANT USAGE ON SCHEMA pg_ducklake TO PUBLIC;
 GRANT SELECT ON pg_ducklake.ducklake_data_file, pg_ducklake.ducklake_delete_file, pg_ducklake.ducklake_file_partition_value
     TO sluice_reader;
 -- Also where nobody may connect but who is allowed to by name.
@@ -75,9 +76,10 @@ DO $$
 DECLARE
     -- They return public facts, or do what any role may do.
     open text[] := ARRAY[
-        'attend', 'backend_setting', 'cancel', 'code_mark', 'describe', 'fired_triggers', 'insert_of_cells', 'is_checked', 'is_filled', 'is_told',
-        'keep_own_mark', 'kept_text', 'missing_right', 'named_snapshot', 'newest_table', 'node_states', 'of_kept_texts', 'pause', 'put_kept', 'referring',
-        'refuse_in_the_past', 'refuse_rewriting', 'resume', 'runs_users_code', 'schema_mark', 'schema_mark_of', 'shadow_changes', 'shadow_scans',
+        'attend', 'backend_setting', 'cancel', 'code_mark', 'describe', 'exclusion_conflicts', 'exclusion_described', 'exclusion_parts',
+        'exclusion_query', 'fired_triggers', 'index_exclusion_rows', 'insert_of_cells', 'is_checked', 'is_filled', 'is_told',
+        'keep_own_mark', 'kept_text', 'make_exclusion_rows', 'missing_right', 'named_snapshot', 'newest_table', 'node_states', 'of_kept_texts', 'pause', 'present_exclusion', 'put_kept', 'referring',
+        'refuse_in_the_past', 'refuse_rewriting', 'refuse_unusable', 'resume', 'rows_of_cells', 'runs_users_code', 'schema_mark', 'schema_mark_of', 'shadow_changes', 'shadow_scans',
         'shadow_touches', 'shadow_writes', 'volatile_functions'];
     -- They obey the session's gateway alone (`authorize` in staging.sql).
     asked text[] := ARRAY[
@@ -87,8 +89,8 @@ DECLARE
         'lock_referenced', 'lock_relations', 'lock_rows', 'lock_tables', 'make_query', 'make_twin', 'move_row_locks',
         'moved_rows', 'note_updates', 'noted_updates', 'obligations', 'open_shadow', 'order_changes', 'populate',
         'precede_late', 'prepare_commit', 'put_as_owner', 'put_own_row_locks', 'ready_to_commit', 'recompute_columns',
-        'resume_unvalidated',
-        'set_filled', 'set_partition_key', 'set_replication_role', 'set_sort_key', 'stage', 'suspend_unvalidated', 'tables_to_write_anew',
+        'resume_unvalidated', 'set_filled', 'set_partition_key', 'set_replication_role', 'set_sort_key', 'stage',
+        'suspend_exclusions', 'suspend_unvalidated', 'tables_to_write_anew',
         'uncommitted', 'vouch', 'vouch_all', 'vouch_columns', 'vouch_for_no_rows'];
     f regprocedure;
 BEGIN

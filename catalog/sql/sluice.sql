@@ -156,7 +156,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         'partition_key', (SELECT jsonb_agg(jsonb_build_array(k.attnum, k.transform) ORDER BY k.place)
                           FROM pg_sluice.partition_key(r.relid) k),
         'indexes', pg_sluice.indexes(r.relid),
-        'keys', pg_sluice.keys(r.relid), 'computed_keys', pg_sluice.computed_keys(r.relid), 'foreign_keys', pg_sluice.foreign_keys(r.relid))
+        'keys', pg_sluice.keys(r.relid), 'computed_keys', pg_sluice.computed_keys(r.relid),
+        'exclusions', pg_sluice.exclusions(r.relid), 'foreign_keys', pg_sluice.foreign_keys(r.relid))
     FROM pg_sluice.relation r
     JOIN pg_class c ON c.oid = r.relid
     JOIN pg_namespace n ON n.oid = c.relnamespace

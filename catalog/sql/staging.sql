@@ -248,6 +248,16 @@ BEGIN
     PERFORM pg_sluice.bind_unvalidated(suspended, true);
 END $$;
 
+-- While functions of users make rows of an empty shadow, inside the savepoint that will undo it: its EXCLUDE constraints do
+-- not look for conflicts, as such looks would count as reads of functions. The gateway checks the rows that are made.
+CREATE FUNCTION pg_sluice.suspend_exclusions(shadow oid) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('suspend_exclusions');
+    PERFORM pg_sluice.set_unvalidated(shadow, '{}', '{}', ARRAY(
+        SELECT i.indexrelid FROM pg_index i WHERE i.indrelid = shadow AND i.indisexclusion AND i.indisready), false);
+END $$;
+
 CREATE FUNCTION pg_sluice.bind_unvalidated(given jsonb, bind boolean) RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_sluice.set_unvalidated((given ->> 'relid')::oid,
@@ -322,13 +332,19 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         WHEN count(*) = 0 THEN format('INSERT INTO %s SELECT FROM generate_series(1, %s)', target, row_count)
         ELSE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM unnest(%s) AS u (%s)', target,
             string_agg(quote_ident(c), ', ' ORDER BY n),
-            string_agg(format(
-               CASE WHEN EXISTS (SELECT FROM pg_sluice.datatype d WHERE t IN (d.type_oid, d.array_oid)) THEN 'c%s::%s'
-                    -- By the type's own input, if a cast may be a user's, or mean something else.
-                    ELSE '(SELECT v FROM json_to_record(json_build_object(''v'', c%s)) AS r (v %s))' END, n, format_type(t, -1)), ', ' ORDER BY n),
+            string_agg(pg_sluice.value_of_cell(n, t), ', ' ORDER BY n),
             string_agg(format('$1[%s:%s]', (n - 1) * row_count + 1, n * row_count), ', ' ORDER BY n),
             string_agg(format('c%s', n), ', ' ORDER BY n)) END
     FROM unnest(columns, types) WITH ORDINALITY u (c, t, n)
+$$;
+
+-- A value of a type in SQL, from the text in the column c<number>: by the type's own input, if a cast may be a user's, or
+-- mean something else.
+CREATE FUNCTION pg_sluice.value_of_cell(number bigint, type_oid oid) RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(CASE WHEN EXISTS (SELECT FROM pg_sluice.datatype d WHERE $2 IN (d.type_oid, d.array_oid)) THEN 'c%s::%s'
+                  ELSE '(SELECT v FROM json_to_record(json_build_object(''v'', c%s)) AS r (v %s))' END,
+                  number, format_type(type_oid, -1))
 $$;
 
 -- The same as the current role, into a table whose name is given with its schema.

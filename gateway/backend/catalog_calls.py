@@ -159,6 +159,7 @@ _BEGIN_EMPTYING: Final = own(f"SELECT pg_sluice.begin_emptying({_OID})")
 _END_EMPTYING: Final = own(f"SELECT pg_sluice.end_emptying({_OID})")
 _NOTE_UPDATES: Final = own(f"SELECT pg_sluice.note_updates({_OID})")
 _NOTED_UPDATES: Final = own("SELECT * FROM pg_sluice.noted_updates()")
+_SUSPEND_EXCLUSIONS: Final = own(f"SELECT pg_sluice.suspend_exclusions({_OID})")
 _SUSPEND_UNVALIDATED: Final = own(f"SELECT pg_sluice.suspend_unvalidated({_OID})")
 _RESUME_UNVALIDATED: Final = own("SELECT pg_sluice.resume_unvalidated($1::pg_catalog.jsonb)")
 _PUT_AS_OWNER: Final = (
@@ -209,6 +210,11 @@ def note_updates(relid: int) -> Statement:
 def noted_updates() -> Statement:
     """What was noted: the row before and after, in binary form."""
     return Statement(_NOTED_UPDATES, result_format=1, bodies_only=True)
+
+
+def suspend_exclusions(relid: int) -> Statement:
+    """Let EXCLUDE constraints not bind rows that come into a shadow, until the savepoint around it is undone."""
+    return Statement(_SUSPEND_EXCLUSIONS, (str(relid),))
 
 
 def suspend_unvalidated(relid: int) -> Statement:

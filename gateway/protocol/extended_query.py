@@ -13,27 +13,21 @@ from catalog.errors import SluiceError, SqlState
 from gateway.backend.activity import SHOWN_MAX
 from gateway.backend.analysis import NOTHING
 from gateway.backend.bind_parameters import bind_in_utf8, canonical_parameters
-from gateway.backend.connection import Backend, BackendLostError, Item
+from gateway.backend.connection import Backend
 from gateway.backend.own_names import OWN, refuse_own_savepoint
-from gateway.backend.own_statement import Statement as OwnStatement
-from gateway.backend.savepoints import TRIAL
 from gateway.client.connection import Client
 from gateway.execution.changes.select_locking import locks_rows
 from gateway.execution.cursors.cursor_commands import ExecutedCursorPortal, bind_portal, fetched_columns, present_cursor
 from gateway.execution.dispatch import open_portal
 from gateway.node.gateway_context import GatewayContext
 from gateway.protocol.named import BoundPortal, PreparedStatement, PreparedStatements, description
+from gateway.protocol.relayed_portals import RelayedPortals
 from gateway.protocol.schema_retry import must_be_alike, run_retrying
-from gateway.protocol.simple_query import CALM, IN_BLOCKS_ONLY, in_blocks_only, warn_no_transaction
 from gateway.session import as_of
-from gateway.session.backend_abort import fail, give_locks_back, leave_window
 from gateway.session.cancel_listener import check
-from gateway.session.constraint_modes import keep_modes, prepare_modes
 from gateway.session.name_journal import ByName
 from gateway.session.offload import offloaded
-from gateway.session.pipeline import Pipeline
 from gateway.session.repeated_execution import ending_with
-from gateway.session.session_context import SessionContext, is_notice
 from gateway.session.statement_analysis import analysed
 from gateway.statement import statement_windows
 from gateway.statement.kept_analyses import is_kept
@@ -41,13 +35,11 @@ from gateway.statement.passthrough_command import (
     Apart,
     PassthroughCommand,
     Preparing,
-    check_passthrough,
     passthrough_command,
     split_and_look,
 )
 from gateway.statement.portal import Binding, Portal, result_formats, run_portal
 from gateway.statement.prepared_statements import Prepared, check_bind, checked_after, described, renewed
-from gateway.statement.reset_all import relay_reset_all
 from gateway.statement.routing import route
 from gateway.statement.statement_windows import Place
 from gateway.statement.temporary_tables import stands
@@ -56,27 +48,21 @@ from gateway.transaction.read_only_block import exports_snapshot
 from gateway.wire.framing import Frame
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages import frontend
-from gateway.wire.messages.backend import ErrorResponse
-from gateway.wire.states import State
 from planner.plans.routes import Route
 from planner.syntax.statements import ConstraintModes, Statement, setting
-from planner.syntax.transaction_commands import Shown, TransactionCommand
+from planner.syntax.transaction_commands import TransactionCommand
 
 
-class ExtendedQuery(SessionContext):
+class ExtendedQuery(RelayedPortals):
     """Handles all messages of the extended protocol but Sync, which the session handles."""
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
         super().__init__(gateway, client, backend, user)
-        self._pipeline = Pipeline()
         journal = self._pipeline.journal
         self._statements = PreparedStatements(journal)
         self._portals: dict[str, BoundPortal] = {}
         # Relayed portals, with their effect on the transaction.
         self._portal_commands: ByName[PassthroughCommand] = ByName(journal)
-        # The backend has a portal that was not executed yet; the end of a window would remove it.
-        self._holds_portal = False
-        self._is_calm = False  # as Routed has it, of the backend's portal without a name
 
     async def _parse(self, frame: Frame) -> None:
         if (read := await read_logged(self, frame, self._settle)) is None:
@@ -318,34 +304,6 @@ class ExtendedQuery(SessionContext):
         with ending_with(self, portal.repetitions, whole=not (message.limit_rows or portal.name)):
             await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
 
-    async def _execute_at_backend(self, frame: Frame, command: PassthroughCommand | None, *, named: bool) -> None:
-        """Execute a portal of the backend, with or without a name, whose statement does `command`."""
-        if (named or not self._is_calm) and command not in CALM:
-            self.meanings.disturb()
-        if command is Apart.RESET_ALL and self.transaction.open:
-            if await self._settle():
-                await relay_reset_all(self, lambda: self._relay_to_end(frame))
-        elif isinstance(command, Shown) and (level := self.transaction.untold_level) is not None:
-            if await self._settle():
-                self.client.send(answers.DataRow((level.encode(),)), answers.CommandComplete("SHOW"))
-        elif isinstance(command, Preparing) and self.backend.status == b"T":
-            if await self._settle():  # a portal bound outside of the savepoint would keep its locks
-                await self.backend.run(TRIAL.begin, OwnStatement(command.sql), *TRIAL.undo)
-                self.client.send(answers.CommandComplete("PREPARE"))
-        elif command is None or isinstance(command, Shown | Preparing | Apart):
-            check_passthrough(self, command)
-            self.unsynced = self.unsynced or command is not Apart.NOTHING
-            self._holds_portal = False
-            self._relay(frame)
-            if command is Apart.COPY:
-                await self._settle()  # the next messages belong to the COPY
-        elif self.backend.status == b"E":
-            await self._execute_failed(frame)
-        elif isinstance(command, ConstraintModes):
-            await self._execute_modes(frame, command)
-        else:
-            await self._execute_command(frame, command)
-
     async def _reopen(self, name: str, hold: bool) -> Portal:
         """Make the portal again after a new analysis, because the schema has changed since Parse."""
         bound = self._portals[name]
@@ -361,51 +319,6 @@ class ExtendedQuery(SessionContext):
         portal = await open_portal(self, analysis, routed, bound.binding)
         self._portals[name] = BoundPortal(portal, prepared, bound.binding)
         return portal
-
-    async def _execute_modes(self, frame: Frame, modes: ConstraintModes) -> None:
-        """Execute a relayed SET CONSTRAINTS."""
-        if not await self._settle():
-            return
-        beside = await prepare_modes(self, modes)
-        if not beside and self.transaction.deferred.is_open:  # closing the window may have dropped the portal
-            await self.backend.run(OwnStatement(modes.sql))
-            beside = True
-        if beside:
-            await keep_modes(self, modes)
-            self.client.send(answers.CommandComplete("SET CONSTRAINTS"))
-            return
-        if await self._relay_to_end(frame) and self.transaction.open:
-            await keep_modes(self, modes)
-
-    async def _execute_command(self, frame: Frame, command: TransactionCommand) -> None:
-        """Execute a relayed transaction command, and wait for its outcome."""
-        if not await self._settle():
-            return
-        await self.transaction.deferred.close()
-        if command in IN_BLOCKS_ONLY and self.transaction.implicit:
-            raise in_blocks_only(command)
-        command = command.unchained
-        await self.transaction.before(command)
-        if command is TransactionCommand.COMMIT:
-            await self.transaction.prepare_client_commit()
-        implicit, self.transaction.implicit = self.transaction.implicit, False
-        hidden: SqlState | None = None
-        if implicit and command is TransactionCommand.BEGIN:
-            hidden = SqlState.ACTIVE_SQL_TRANSACTION  # a block of the gateway becomes the client's
-        elif implicit and command in {TransactionCommand.COMMIT, TransactionCommand.ROLLBACK}:
-            await warn_no_transaction(self)
-        self._relay(frame)
-        if await self._settle(hidden):
-            await self._end_implicit_transaction()
-            await self.transaction.after(command, good=True)
-        else:
-            self.transaction.implicit = implicit
-
-    async def _execute_failed(self, frame: Frame) -> None:
-        """Execute a relayed transaction command in a failed transaction; later messages may be in a new transaction."""
-        if await self._relay_to_end(frame):
-            await self._end_implicit_transaction()
-            await self.transaction.regained()
 
     async def _close(self, frame: Frame) -> None:
         message = await self.encoding.read(frontend.Close, frame)
@@ -423,70 +336,8 @@ class ExtendedQuery(SessionContext):
             await self._leave_window()
         await self.client.drain()
 
-    async def _fail(self, error: SluiceError) -> None:
-        """Send the error to the client, and make the backend's transaction fail too."""
-        if not await self._settle():
-            return  # an earlier message has failed, so PostgreSQL would have skipped this one
-        self._pipeline.fail()
-        if self.backend.status == b"T" or self.unsynced:
-            await fail(self.backend)
-        elif self.machine.state is State.EXTENDED_QUERY:
-            await self.backend.run()
-        if self.backend.status == b"E":
-            await give_locks_back(self)
-        self.machine.sent(ErrorResponse)
-        await self.client.say_error(error)
-
-    async def _leave_window(self) -> None:
-        try:
-            await leave_window(self)
-        except BackendLostError:
-            raise
-        except SluiceError as error:
-            await self._fail(error)
-
     def has_portal(self, name: str) -> bool:
         return name in self._portals
-
-    def _relay(self, frame: Frame) -> None:
-        self.backend.send(frame.data)
-        self._pipeline.sent(frame)
-
-    async def _relay_to_end(self, frame: Frame) -> bool:
-        self._relay(frame)
-        return await self._settle()
-
-    async def _settle(self, hidden: str | None = None) -> bool:
-        """Wait for the answers to all relayed messages; False after an error, when the machine skips until Sync.
-
-        Notices of the SQLSTATE `hidden` are left out.
-        """
-        if self._pipeline:
-            self.backend.send(frontend.Flush().encode())
-        while self._pipeline:
-            await self.take(await self.next_item(), hidden)
-        return self.machine.state is not State.SKIP_UNTIL_SYNC
-
-    async def take(self, item: Item, hidden: str | None = None) -> None:
-        """Pass on one answer of the backend to a relayed message."""
-        if not isinstance(item, Frame):
-            self.client.relay(item)
-        elif not is_notice(item, hidden):
-            await self.pass_on(item)
-            self._pipeline.answered(item)
-        await self.client.drain()
-
-    @property
-    def _is_alone(self) -> bool:
-        """Whether no block or pipeline has work or a portal at the backend, which a Sync would end."""
-        return not (self.transaction.open or self.unsynced or self.pipelining or self._holds_portal)
-
-    async def _end_implicit_transaction(self) -> None:
-        """Outside of a block, commit the pipeline's work at the backend: a lake statement has a transaction of its
-        own.
-        """
-        self.unsynced = False
-        await self.backend.run()
 
     async def _forget_portal(self, name: str) -> None:
         bound = self._portals.pop(name, None)

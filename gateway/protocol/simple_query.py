@@ -287,6 +287,10 @@ async def _command(session: SessionContext, command: TransactionCommand, sent: S
         await transaction.begin()
     if command in (TransactionCommand.COMMIT, TransactionCommand.ROLLBACK) and transaction.implicit:
         await warn_no_transaction(session)
+    if command is TransactionCommand.SET_SNAPSHOT and transaction.open and transaction.untold_level is not None:
+        await transaction.take_snapshot(sent.text)
+        session.client.send(CommandComplete("SET"))
+        return True
     await transaction.before(command)
     if command is TransactionCommand.COMMIT:
         await transaction.prepare_client_commit()

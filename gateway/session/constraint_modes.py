@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from catalog.constraints import ForeignKey, Key
+from catalog.constraints import Exclusion, ForeignKey, Key
 from catalog.errors import SluiceError
 from gateway.backend.arrays import text_array
 from gateway.backend.own_statement import Statement
@@ -146,7 +146,7 @@ def modes_from(answer: bytes | None) -> Mapping[str, bool]:
     return modes
 
 
-def deferred_now(constraints: Iterable[Key | ForeignKey], modes: Mapping[str, bool]) -> frozenset[int]:
+def deferred_now(constraints: Iterable[Key | Exclusion | ForeignKey], modes: Mapping[str, bool]) -> frozenset[int]:
     """The constraints, by OID, that are checked at COMMIT."""
     every = modes.get("all")
     return frozenset(

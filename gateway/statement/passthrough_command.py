@@ -26,6 +26,13 @@ class Preparing:
     sql: str
 
 
+@dataclass(frozen=True, slots=True)
+class Importing:
+    """SET TRANSACTION SNAPSHOT, which names the snapshot."""
+
+    sql: str
+
+
 class Apart(Enum):
     """Statements with a protocol of their own: COPY, cursors, RESET ALL, and the empty statement, which begins no
     transaction.
@@ -74,12 +81,14 @@ def refuse_in_block(session: SessionContext, command: str) -> None:
         raise SluiceError(SqlState.ACTIVE_SQL_TRANSACTION, f"{command} cannot run inside a transaction block")
 
 
-PassthroughCommand = Apart | TransactionCommand | ConstraintModes | Shown | Preparing
+PassthroughCommand = Apart | TransactionCommand | ConstraintModes | Shown | Preparing | Importing
 
 
 def passthrough_command(statement: Statement) -> PassthroughCommand | None:
     """The statement's effect on session or transaction; None if it has none."""
     command = transaction_command(statement) or constraint_modes(statement) or shown(statement)
+    if command is TransactionCommand.SET_SNAPSHOT:
+        return Importing(statement.text)
     if command is None and resets_all(statement):
         return Apart.RESET_ALL
     return command or (Preparing(statement.text) if prepares(statement) else None)

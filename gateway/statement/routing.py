@@ -25,7 +25,7 @@ from gateway.statement.routed import PreparedText, Routed
 from gateway.statement.statement_parts import take_apart
 from gateway.statement.temporary_tables import is_calm, names_only, told_of_tables
 from planner.plans import routes
-from planner.plans.locking_plan import first_strength
+from planner.plans.locking_plan import are_locked_apart, first_strength
 from planner.plans.routes import Route
 from planner.syntax import statements
 from planner.syntax.asked_settings import asked_settings
@@ -111,7 +111,7 @@ async def _optimizable(session: SessionContext, tree: Any, query: Node, named: f
         return await _at_postgresql(session, tree, query, of_users, size)
     await offloaded(session, size, check_system_columns, tree)
     kind = routes.command(query)
-    if query.hasModifyingCTE:
+    if query.hasModifyingCTE or await offloaded(session, size, are_locked_apart, query):
         return Routed(Route.WITH_CHANGES, query, tuple(sorted(lake)))
     if kind is not Route.SELECT:
         target = query.rtable[int(query.resultRelation) - 1]

@@ -13,14 +13,13 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.indexes import SIDECAR_ROWS_MIN
-from catalog.model import DataFile, DeleteFile, Table, TableVersion
+from catalog.model import DataFile, DeleteFile, Table
 from catalog.postgres.pool import log_fault
 from catalog.publish import Deletion, RowChange, delete_file_from_json, deletion_from_json
 from gateway.backend import catalog_calls
@@ -29,11 +28,13 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import ENDING
 from gateway.node.gateway_context import GatewayContext
 from gateway.node.unresolved_commit import remove_unresolved
+from gateway.transaction import snapshot_export
 from gateway.transaction.enlistment import Enlistment
 from gateway.transaction.isolation_level import Isolation, isolation_of, tell_level
 from gateway.transaction.late_triggers import LateTriggers
 from gateway.transaction.own_changes import OwnChanges
 from gateway.transaction.read_only_block import SHOWN, ReadOnlyBlock
+from gateway.transaction.statement_versions import Parts
 from gateway.transaction.transactional_ddl import DeferredChanges
 from gateway.transaction.unchanged_references import UnchangedReferences
 from gateway.transaction.validation import Validation
@@ -50,16 +51,6 @@ _COMMIT: Final = Statement("COMMIT")
 _UNDECIDED: Final = "SLU02"  # of `ready_to_commit`
 BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A statement that is executed in several parts. Each part sees the tables in these versions, without the other
-    parts' changes. `late` are the constraints, by OID, that are checked when the statement ends.
-    """
-
-    versions: Mapping[int, TableVersion]
-    late: set[int] = field(default_factory=set)
 
 
 class Transaction:
@@ -100,6 +91,7 @@ class Transaction:
         self._validations: dict[int, list[Validation]] = {}
         self._stagings: Counter[int] = Counter()
         self._was_open = False
+        self._imported: int | None = None  # another transaction's snapshot, which is pinned
         self.enlistment = Enlistment(gateway.store)
         self.deferred = DeferredChanges(backend, self.enlistment)
         self.read_only = ReadOnlyBlock(backend)
@@ -198,13 +190,21 @@ class Transaction:
 
     async def pin(self, statements: Iterable[SourceStatement]) -> None:
         """Before statements: above READ COMMITTED, the first one that takes a snapshot fixes the transaction's."""
+        asked = list(statements)
         if (
             self.isolation is not Isolation.READ_COMMITTED
             and self.snapshot is None
             and self.open
-            and any(map(takes_snapshot, statements))
+            and any(map(takes_snapshot, asked))
         ):
             self.snapshot = await self._gateway.store.newest_snapshot()
+        if self.open and snapshot_export.exports(asked):
+            await snapshot_export.note_export(self._gateway.store, self._backend, self.snapshot)
+
+    async def take_snapshot(self, text: str) -> None:
+        """Execute the client's SET TRANSACTION SNAPSHOT, in a block above READ COMMITTED."""
+        store = self._gateway.store
+        self.snapshot = self._imported = await snapshot_export.taken(store, self.isolation, self.snapshot, text)
 
     async def stage(self, *changes: RowChange) -> None:
         """Stage changes, for COMMIT to publish; a savepoint or ROLLBACK undoes this."""
@@ -448,6 +448,8 @@ class Transaction:
 
     async def abandon(self) -> None:
         """The client or the catalog is lost: undo the open transaction, as far as the backend still answers."""
+        imported, self._imported = self._imported, None
+        await snapshot_export.released(self._gateway.store, imported)
         if not self.written:
             return
         try:
@@ -463,6 +465,8 @@ class Transaction:
 
         If it is unknown whether a prepared transaction has committed, the catalog tells what was published.
         """
+        imported, self._imported = self._imported, None
+        await snapshot_export.released(self._gateway.store, imported)
         written, self.written = self.written, set()
         kept, self._kept = self._kept, None
         self._backend.savepoints.clear()

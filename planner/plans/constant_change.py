@@ -165,7 +165,7 @@ def is_kept_by(table: Table, values: Mapping[int, Constant], generated: Collecti
     if not values:
         return True
     forms = [index.form for index in table.indexes]
-    if generated or checked or table.computed_keys or any(form.is_computed for form in forms):
+    if generated or checked or table.computed_keys or table.exclusions or any(form.is_computed for form in forms):
         return False
     indexed = {attnum for key in table.keys for attnum in key.attnums}.union(*(form.attnums for form in forms))
     return all(_fits(table.column(attnum), value, attnum in indexed) for attnum, value in values.items())

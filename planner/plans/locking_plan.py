@@ -19,6 +19,7 @@ from planner.tree.nodes import Node, remembered, walk
 
 # LockClauseStrength and LockWaitPolicy of PostgreSQL's lockoptions.h, in SQL's words.
 STRENGTHS: Final = {1: "KEY SHARE", 2: "SHARE", 3: "NO KEY UPDATE", 4: "UPDATE"}
+_CMD_SELECT: Final = 1
 WAITS: Final = {0: "", 1: "SKIP LOCKED", 2: "NOWAIT"}
 
 
@@ -73,6 +74,18 @@ def subqueries(tree: Any) -> list[Node]:
                 "FOR UPDATE or FOR SHARE in a subquery that reads other than tables or depends on what is around it"
             )
     return found[::-1]
+
+
+def are_locked_apart(query: Node) -> bool:
+    """Whether a WITH query of a change locks rows that cannot be locked before it, as it depends on others: then it is
+    executed by itself, as PostgreSQL does."""
+    if int(query.commandType) == _CMD_SELECT or not query.cteList:
+        return False
+    return any(
+        node.type == "QUERY" and bool(node.rowMarks) and not row_marks.can_go_before(node)
+        for common in query.cteList
+        for node in walk(common.ctequery)
+    )
 
 
 @remembered

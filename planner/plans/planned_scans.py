@@ -96,7 +96,7 @@ def _added(change: Node, table: Table, builtins: Builtins) -> WantedKeys | None:
     source = change.lefttree
     if change.operation != _INSERT or source.type != "RESULT" or source.lefttree is not None:
         return None
-    if table.triggered or table.computed_keys or not table.keys:
+    if table.triggered or table.computed_keys or table.exclusions or not table.keys:
         return None
     row: dict[int, Node] = {target.resno: target.expr for target in source.targetlist if not target.resjunk}
     scope = Scope(Statement(_context(table, builtins)), Node("QUERY", {"rtable": None}), None)

@@ -62,8 +62,8 @@ class LockingClause:
 def locked_table(tree: Any) -> LockingClause | None:
     """Return the one table whose rows are locked, anywhere in the query; None if there are more.
 
-    Rows that others have locked may be skipped if all rows come from that table: without them, the query chooses from
-    the rest.
+    Rows that others have locked may be skipped if all rows come from that table, or if every look at the table locks
+    its rows so: without them, the query chooses from the rest.
     """
     found = {
         LockingClause(int(node.rtable[mark.rti - 1].relid), int(mark.strength), int(mark.waitPolicy))
@@ -76,7 +76,22 @@ def locked_table(tree: Any) -> LockingClause | None:
     if clause is None or clause.waiting != _SKIP_LOCKED:
         return clause
     query = single_query(tree)
-    return clause if query.rowMarks and reads_one_table_once(query) else None
+    chosen = bool(query.rowMarks) and reads_one_table_once(query)
+    return clause if chosen or _is_only_locked(query, clause.table_oid) else None
+
+
+def _is_only_locked(query: Node, table_oid: int) -> bool:
+    """Whether each level that names the table locks its rows, or skips them if others have locked them."""
+    if functions_of_users(query):
+        return False
+    for level in (node for node in walk(query) if node.type == "QUERY"):
+        skipping = {
+            int(mark.rti) for mark in level.rowMarks or () if mark.waitPolicy == _SKIP_LOCKED and not mark.pushedDown
+        }
+        for index, entry in enumerate(level.rtable or (), 1):
+            if entry.rtekind == RTE_RELATION and int(entry.relid) == table_oid and index not in skipping:
+                return False
+    return True
 
 
 def reads_one_table_once(tree: Any) -> bool:

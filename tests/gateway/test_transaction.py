@@ -220,13 +220,3 @@ def test_what_a_transaction_drops_leaves_no_files(gateway_process: GatewayProces
     )
     assert gateway_process.server.query(f"SELECT n FROM {schema}.kept") == [["3"]]
     assert orphans(gateway_process, schema) == []
-
-
-@pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
-def test_the_snapshot_of_another_is_not_taken_over(gateway: Server, prepare: bool) -> None:
-    """That of a backend is not that of the lake."""
-    with psycopg.connect(gateway.url) as other, psycopg.connect(gateway.url) as connection:
-        [exported] = other.execute("SELECT pg_export_snapshot()").fetchone() or ("",)
-        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        with pytest.raises(psycopg.errors.FeatureNotSupported, match="SET TRANSACTION SNAPSHOT is not supported"):
-            connection.execute(f"SET TRANSACTION SNAPSHOT '{exported}'".encode(), prepare=prepare)

@@ -16,6 +16,7 @@ from catalog.constraints import Key
 from catalog.indexes import ComputedKey
 from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.execution.changes.shadow_execution import one_array
+from gateway.execution.constraints.exclusion_check import claim_exclusion, met_by
 from gateway.execution.constraints.expression_keys import columns_of, given_keys
 from gateway.execution.locks.key_claims import CLAIMS_MAX, claim_keys
 from gateway.execution.locks.row_locks import may_look_again
@@ -50,14 +51,17 @@ async def conflicts(
     """
     wanted = [each for each in await _wanted(session, table, fresh) if len(each.keys)]
     claimed = [(each.key.oid, each.keys) for each in wanted if len(each.keys) <= CLAIMS_MAX]
+    for exclusion in table.exclusions if fresh.num_rows else ():
+        await claim_exclusion(session, table, exclusion)
     newest = await claim_keys(session, table, claimed)
-    if not wanted:
+    if not (wanted or table.exclusions):
         return None
     now = await current(session, table.oid, None, newest=newest)
+    excluded = await met_by(session, table, fresh, now.files)
     given = [await given_keys(session, table, each.key, now.files) for each in wanted]
     path, again = session.gateway.data_path, may_look_again(session)
     return await asyncio.to_thread(
-        _look, path, table, loaded, now.files, wanted, given, again=again, everything=everything
+        _look, path, table, loaded, now.files, wanted, given, excluded, again=again, everything=everything
     )
 
 
@@ -110,6 +114,7 @@ def _look(  # noqa: PLR0917
     live: Sequence[LiveFile],
     wanted: Sequence[_Wanted],
     given: Sequence[Given | None],
+    excluded: Sequence[tuple[DataFile, npt.NDArray[np.int64]]],
     *,
     again: bool,
     everything: bool,
@@ -118,16 +123,21 @@ def _look(  # noqa: PLR0917
     files: list[DataFile] = list(loaded.files)
     numbers = {file.path: number for number, file in enumerate(files)}
     places = [places_of(loaded.file_numbers, loaded.positions)]
+
+    def number_of(file: DataFile) -> int:
+        if file.path not in numbers:
+            numbers[file.path] = len(files)
+            files.append(file)
+        return numbers[file.path]
+
+    for file, positions in excluded:
+        places.append(places_of(np.full(len(positions), number_of(file)), positions))
     for each, of_files in zip(wanted, given, strict=True):
         nulls_distinct = each.key.nulls_distinct
         found = find(
             data_path, table, each.columns, live, each.keys, each.bounds, nulls_distinct=nulls_distinct, given=of_files
         )
-        for file in (live_file.file for live_file in found.files):
-            if file.path not in numbers:
-                numbers[file.path] = len(files)
-                files.append(file)
-        renumbered = np.array([numbers[live_file.file.path] for live_file in found.files], np.int64)
+        renumbered = np.array([number_of(live_file.file) for live_file in found.files], np.int64)
         places.append(places_of(renumbered[found.file_numbers], found.positions))
     every = np.unique(np.concatenate(places))
     if len(every) == len(places[0]):

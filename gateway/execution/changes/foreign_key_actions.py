@@ -183,7 +183,7 @@ async def _made(
     given = [types[column.attnum] for column in columns]
     await begin_shadow(session, table, *bypass_triggers([table]))
     functions = functions_of_rules(kept, defaults=action is Action.SET_DEFAULT)
-    async with guarding_functions(session, functions, table.oid):
+    async with guarding_functions(session, functions, table):
         await put_as_owner(session, table, columns, given, batch, len(rows.wanted))
     made = await take_shadow_rows(session, table)
     paired = await asyncio.to_thread(_is_in_order, columns, given, batch, made)

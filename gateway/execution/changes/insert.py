@@ -95,7 +95,7 @@ class InsertRowsPortal(StatementPortal):
             if own is not None:
                 before = [own]
             else:
-                async with guarding_functions(session, functions, target):
+                async with guarding_functions(session, functions, version.table):
                     await send_statement(session, self.binding)
                     tag = await relay_rows(session, kept)
             async with ShadowWriter(session, version.table) as writer:

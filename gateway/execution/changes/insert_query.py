@@ -167,7 +167,8 @@ async def place_insert(
 ) -> Placed:
     """The engine that begins with an INSERT … SELECT."""
     where = await placed(session, query, what_is_read(query, reading))
-    if where.is_with_postgres and (functions_of_rules(kept, defaults=True) or version.table.computed_keys):
+    calls = functions_of_rules(kept, defaults=True) or version.table.computed_keys or version.table.exclusions
+    if where.is_with_postgres and calls:
         return Placed(PLACEMENTS[Engine.AUTO, Kind.ACTING])
     return where
 

@@ -81,7 +81,11 @@ def may_be_followed(session: SessionContext, table: Table, query: Node) -> bool:
         and session.own_changes is None
     )
     alike = not (
-        table.foreign_keys or table.computed_keys or table.materialized or any(key.deferrable for key in table.keys)
+        table.foreign_keys
+        or table.computed_keys
+        or table.exclusions
+        or table.materialized
+        or any(key.deferrable for key in table.keys)
     )
     return plain and alike and not transaction.enlistment.alters(table.table_id)
 

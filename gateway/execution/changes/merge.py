@@ -273,7 +273,7 @@ class MergePortal(StatementPortal):
                 await stack.enter_async_context(computing)
                 await stack.enter_async_context(computing.watched(functions))
             else:
-                await stack.enter_async_context(guarding_functions(session, functions, target, filled=True))
+                await stack.enter_async_context(guarding_functions(session, functions, table, filled=True))
             return await rehearse(session, table, columns, loaded, send, noting=noting)
 
 

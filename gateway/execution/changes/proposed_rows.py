@@ -71,7 +71,7 @@ def _is_whole(query: Node, table: Table, inserted: int) -> bool:
     key, equal rows are skipped together; with several keys, different ones may decide about two rows.
     """
     decides = query.onConflict.arbiterElems or int(query.onConflict.constraint)
-    if decides or len(table.keys) + len(table.computed_keys) <= 1:
+    if decides or (len(table.keys) + len(table.computed_keys) <= 1 and not table.exclusions):
         return True
     lists = [len(entry.values_lists) for entry in query.rtable if entry.rtekind == _RTE_VALUES]
     return inserted == (lists[0] if len(lists) == 1 else 1) and len(lists) <= 1 and not _selects(query)

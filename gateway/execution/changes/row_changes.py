@@ -26,6 +26,7 @@ from gateway.backend.connection import BackendLostError, Result
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.foreign_key_actions import carry_out
+from gateway.execution.constraints.exclusion_check import keep_exclusions
 from gateway.execution.constraints.foreign_key_referenced import Replaced, consequence, referring
 from gateway.execution.constraints.foreign_key_referencing import checked_of, keep_references
 from gateway.execution.constraints.kept_references import note_checked, note_unchanged
@@ -247,7 +248,7 @@ class Changing:
         pairs = result.sources if sources is None else result.in_order(sources)
         paired = result.in_order(by_key) if pairs is None else pairs
         session.cursors.note(table.oid, replace(result, sources=paired))
-        await keep_keys(session, table, change, assigned, deferred_now(table.keys, self._modes))
+        await self._keep(table, change, assigned)
         await note_unchanged(session, version, change.data_files, assigned, paired)
         await self._note_pending(table, change, assigned)
         foreign_keys = await referring(session, table, assigned) if result.positions else []
@@ -266,6 +267,12 @@ class Changing:
         if not self._follows:
             await self._follow_all()
 
+    async def _keep(self, table: Table, change: RowChange, assigned: Collection[int] | None) -> None:
+        deferred = deferred_now((*table.keys, *table.exclusions), self._modes)
+        await keep_keys(self.session, table, change, assigned, deferred)
+        if table.exclusions:
+            await keep_exclusions(self.session, table, change, assigned, deferred)
+
     async def wrote_together(
         self, written: Sequence[Written], acted: Mapping[int, Collection[str]], *, checked: bool
     ) -> None:
@@ -282,7 +289,7 @@ class Changing:
             result, version = each.result, each.version
             session.cursors.note(version.table.oid, result)
             change = replace(row_change(result, version), truncate=each.truncates)
-            await keep_keys(session, version.table, change, None, deferred_now(version.table.keys, self._modes))
+            await self._keep(version.table, change, None)
             await note_unchanged(session, version, change.data_files, None, each.sources)
             if checked and result.positions:
                 paired = each.sources is not None  # then rows without a pair are new, and their references checked

@@ -170,6 +170,7 @@ class UpsertPortal(StatementPortal):
     def _set_alone(self, table: Table, generated: Collection[int]) -> set[int] | None:
         """The columns that differ in rows which DO UPDATE replaces, if they keep their keys whatever it computes."""
         attnums = {attnum for key in table.keys for attnum in key.attnums}
+        attnums.update(attnum for each in table.exclusions for attnum in each.attnums)
         changed = {*generated, *(self._assigned if self._updates else ())}
         keeps = has_key(table) and not (table.triggered or table.computed_keys) and attnums.isdisjoint(changed)
         return changed if keeps else None
@@ -258,7 +259,8 @@ class UpsertPortal(StatementPortal):
         """
         session, binding = self.session, self.binding
         arbiter, modes = "", list[Statement]()
-        if any(each.deferrable for each in table.keys):  # without an arbiter, PostgreSQL refuses those keys
+        # Without an arbiter, PostgreSQL refuses those keys.
+        if any(each.deferrable for each in table.keys) or any(each.deferrable for each in table.exclusions):
             # PostgreSQL leaves out rows with equal keys by one key that is not deferrable, and checks the others later.
             key = next((each for each in table.keys if not each.deferrable and not each.exclusion), None)
             if key is None:
@@ -297,7 +299,7 @@ class UpsertPortal(StatementPortal):
         # deleted the row since the snapshot.
         if not may_guess or not self._updates or session.transaction.isolation is not Isolation.READ_COMMITTED:
             return nothing_loaded(table)
-        if table.triggered or table.computed_keys:
+        if table.triggered or table.computed_keys or table.exclusions:
             return nothing_loaded(table)
         found, size, builtins = None, self.analysis.tree.size, session.gateway.builtins
         wanted = await offloaded(session, size, proposed_keys, query, table, builtins, self.binding.canonical)
@@ -315,7 +317,7 @@ class UpsertPortal(StatementPortal):
         """Surrounds the statement: copies rows of other tables that it needs. The functions are those of the table's
         rules.
         """
-        return guarding_functions(self.session, functions, table.oid, filled=True)
+        return guarding_functions(self.session, functions, table, filled=True)
 
     async def _send(self, columns: Sequence[Column]) -> None:
         if self._known is None:

@@ -35,7 +35,7 @@ from gateway.statement.portal import Binding, Portal, StatementPortal
 from gateway.statement.routing import route
 from gateway.transaction.enlistment import SchemaChangedError
 from gateway.transaction.isolation_level import Isolation
-from gateway.transaction.transaction import Parts
+from gateway.transaction.statement_versions import Parts
 from gateway.wire.framing import Frame
 from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import CommandComplete, ReadyForQuery

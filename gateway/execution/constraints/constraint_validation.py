@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from catalog.constraints import Exclusion, exclusion_from_json
 from catalog.datatypes import known_type
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
@@ -21,6 +22,7 @@ from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
+from gateway.execution.constraints.exclusion_check import existing_conflict
 from gateway.execution.constraints.unique_check import duplicate_message
 from gateway.execution.reading.error_privileges import may_see_named
 from gateway.execution.reading.plan_context import output_settings, planned, read, runnable, session_values
@@ -65,6 +67,7 @@ class Obligation:
     parent_relid: int | None
     columns: tuple[str, ...]
     query: str
+    exclusion: Exclusion | None = None
 
     @property
     def identity(self) -> tuple[int, str, str]:
@@ -171,6 +174,7 @@ def _obligation(found: dict[str, Any]) -> Obligation:
         parent_relid=found["parent_relid"],
         columns=tuple(found["columns"] or ()),
         query=found["query"],
+        exclusion=exclusion_from_json(found["exclusion"]) if found.get("exclusion") else None,
     )
 
 
@@ -220,13 +224,14 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Look:
     """A prepared check: `read_at` are the tables that it reads, each with its snapshot; without rows, neither `query`
-    nor `question` is set. `types` are those of the key.
+    nor `question` is set, nor `excluding`, the table of an EXCLUDE constraint. `types` are those of the key.
     """
 
     wanted: Obligation
     read_at: dict[int, int]
     query: RunnableQuery | None
     question: Question | None
+    excluding: TableVersion | None
     types: Sequence[int]
     files: int
     rows: int
@@ -243,16 +248,18 @@ async def prepare_look(session: SessionContext, wanted: Obligation) -> Look:
     asked = await offloaded(session, analysis.tree.size, past_policies, routed.query)  # all rows must satisfy it
     versions = reading.versions.values()
     query = question = None
-    if reading.versions[wanted.relid].files:
+    target = reading.versions[wanted.relid]
+    if target.files and wanted.exclusion is None:
         try:
             query = runnable(await planned(session, reading, plan_select, asked, carries=True), reading)
         except SluiceError as refusal:
-            question = await _question(session, wanted, asked, reading.versions[wanted.relid], refusal)
+            question = await _question(session, wanted, asked, target, refusal)
     return Look(
         wanted,
         {oid: version.snapshot_id for oid, version in reading.versions.items()},
         query,
         question,
+        target if target.files and wanted.exclusion is not None else None,
         [column.type_oid for column in analysis.columns or ()],
         sum(len(each.files) for each in versions),
         sum(each.row_count for each in versions),
@@ -287,13 +294,15 @@ async def make_look(
 ) -> dict[int, int]:
     """`look`, as prepared. `progress`, whose step is known, is told the subject, and the end of the check."""
     question = prepared.question
-    if prepared.query is None and question is None:
+    if prepared.query is None and question is None and prepared.excluding is None:
         return prepared.read_at
     if progress is not None:
         progress.begin(progress.step, prepared.files, prepared.rows, looking=True)
     if question is not None:
         if await has_row(session, question.version, question.types, question.condition):
             raise prepared.wanted.violation(None)
+    elif prepared.excluding is not None:
+        await _look_for_conflict(session, prepared.wanted, prepared.excluding, later=later)
     elif prepared.query is not None:
         async with attending(session):
             key = await _found(session, prepared.query, prepared.types)
@@ -304,6 +313,20 @@ async def make_look(
     if progress is not None:
         progress.end()
     return prepared.read_at
+
+
+async def _look_for_conflict(
+    session: SessionContext, wanted: Obligation, version: TableVersion, *, later: bool
+) -> None:
+    """Raise the violation of an EXCLUDE constraint that PostgreSQL decides."""
+    assert wanted.exclusion is not None
+    keys = await existing_conflict(session, version, wanted.exclusion)
+    if keys is None:
+        return
+    error = wanted.violation(None, later=later)
+    if await may_see_named(session, wanted.relid, wanted.columns, quoted=True):
+        error.fields["D"] = f"Key {keys[0]} conflicts with {'existing ' if later else ''}key {keys[1]}."
+    raise error
 
 
 async def _found(session: SessionContext, query: RunnableQuery, types: Sequence[int]) -> list[str | None] | None:

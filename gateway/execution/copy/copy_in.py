@@ -13,6 +13,7 @@ from gateway.backend.copies import close_unnamed_portal, copy_in
 from gateway.backend.own_names import OWN
 from gateway.copy_format import CopyFormat
 from gateway.execution.changes.row_changes import Changing
+from gateway.execution.constraints.exclusion_check import ExclusionError
 from gateway.execution.constraints.unique_check import DuplicateKeyError
 from gateway.execution.copy.copy_columns import copied_columns
 from gateway.execution.copy.copy_encoding import LOOK
@@ -96,7 +97,7 @@ class CopyInPortal(StatementPortal):
                         load = load.into(version.table, await rules(session, version.table))
             try:
                 await changing.wrote(result, version)
-            except DuplicateKeyError as error:
+            except (DuplicateKeyError, ExclusionError) as error:
                 await load.tell_line(error, result)
                 raise
             load.tell_skipped()

@@ -22,6 +22,7 @@ from catalog.model import Column, Table
 from catalog.store import TableRules
 from gateway.backend.copies import copy_data, copy_in
 from gateway.copy_format import BinaryReader, CopyBatch, CopyFormat, CopyOptions, LineNumbers, TextReader
+from gateway.execution.constraints.exclusion_check import ExclusionError
 from gateway.execution.constraints.unique_check import DuplicateKeyError
 from gateway.execution.copy.copy_encoding import LOOK, Decoder
 from gateway.execution.copy.skipped_rows import SAY_ALL, SkippedRows
@@ -112,11 +113,14 @@ class CopyLoad:
             condition=self._condition,
         )
 
-    async def tell_line(self, error: DuplicateKeyError, result: WriteResult) -> None:
-        """Add the line with the existing key to an error, if PostgreSQL would say no more."""
+    async def tell_line(self, error: DuplicateKeyError | ExclusionError, result: WriteResult) -> None:
+        """Add the line of the refused row to an error, if PostgreSQL would say no more."""
         if self._one_by_one:
             return
-        row = await error.place(self._session, self._table, result.data_files, result.order)
+        if isinstance(error, ExclusionError):
+            row = error.place(result.order)
+        else:
+            row = await error.place(self._session, self._table, result.data_files, result.order)
         line = None if row is None else self._lines.of(row)
         if line is not None:
             error.fields["W"] = f"COPY {self._table.name}, line {line}"
@@ -244,7 +248,7 @@ class CopyLoad:
             if self._options.ignores_errors:
                 await backend.run(SAY_ALL)
             try:
-                async with guarding_functions(session, self._functions, self._table.oid):
+                async with guarding_functions(session, self._functions, self._table):
                     await copy_in(backend, copy, messages, notices, in_utf8=not self._foreign)
             except SluiceError as error:
                 self._skipped.take(notices, batch)

@@ -330,7 +330,7 @@ class FilledShadows:
             return False
         table = self.versions[oid].table
         keyed = oid not in self.emptied and (oid in self.unread or oid in self._found)
-        return bool((keyed and (table.keys or table.computed_keys)) or (self.unchecked and table.foreign_keys))
+        return bool((keyed and table.is_keyed) or (self.unchecked and table.foreign_keys))
 
     @property
     def hides_errors(self) -> bool:

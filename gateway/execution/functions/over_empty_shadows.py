@@ -175,7 +175,7 @@ class OverEmptyShadows:
         if added is None or not added.keys() <= self.found.keys():
             return False
         tables = [self.found[oid].table for oid in added]
-        return not any(table.keys or table.computed_keys or table.foreign_keys for table in tables)
+        return not any(table.is_keyed or table.foreign_keys for table in tables)
 
     async def _take(self, changing: Changing, written: Sequence[Written]) -> bool:
         """Add the rows; false if others, which the statement has not seen, forbid them."""

@@ -245,7 +245,7 @@ class SoughtKeys:
         self._new[table.oid] = len(made) - pc.is_in(made, known).true_count
         self._gone[table.oid] = len(known) - pc.or_(pc.is_in(known, made), pc.is_in(known, kept)).true_count
         in_keys = {attnum for key in table.keys for attnum in key.attnums}
-        sure = not table.triggered and not table.computed_keys and in_keys.isdisjoint(generated)
+        sure = not (table.triggered or table.computed_keys or table.exclusions) and in_keys.isdisjoint(generated)
         self._keeps_keys[table.oid] = sure and in_keys.isdisjoint(self._updated.get(table.oid, ()))
 
     def same_keys(self, oid: int) -> bool:

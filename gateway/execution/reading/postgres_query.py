@@ -300,7 +300,7 @@ class Computing:
     async def _take_turns(self) -> None:
         turns, tables = self._session.gateway.shadow_turns, self._reading.context.tables
         if self._placed is not None:
-            keyed = [oid for oid in self._filled if tables[oid].keys or tables[oid].computed_keys]
+            keyed = [oid for oid in self._filled if tables[oid].is_keyed]
             try:
                 await turns.wait(keyed, query_placement.LOCK_SECONDS)
             except TimeoutError:

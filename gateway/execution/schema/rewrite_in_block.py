@@ -24,6 +24,7 @@ from catalog.model import DataFile
 from catalog.publish import Deletion, RowChange
 from gateway.backend import catalog_calls
 from gateway.backend.own_statement import Statement
+from gateway.execution.constraints.exclusion_check import refuse_excluded
 from gateway.execution.constraints.foreign_key_referencing import refuse_missing
 from gateway.execution.constraints.unique_check import refuse_duplicates
 from gateway.execution.schema.catch_up import until_little_is_left
@@ -158,6 +159,7 @@ class Rewriting:
             added = RowChange(self.relid, [new for new, _ in files], deletions)
             table = (await latest(session, self.relid)).table
             await refuse_duplicates(session, table, added)
+            await refuse_excluded(session, table, added)
             await refuse_missing(session, table, added)
             await session.transaction.stage(added)
         self._merged, self._reverted = lost, False

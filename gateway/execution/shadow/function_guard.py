@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.encoded_statement import encode_messages
 from gateway.backend.own_statement import Statement
@@ -30,6 +31,7 @@ from gateway.wire.messages.backend import CommandComplete
 from gateway.wire.messages.layout import Message
 
 if TYPE_CHECKING:
+    from catalog.model import Table
     from gateway.backend.connection import Result
     from gateway.session.repeated_execution import Repetitions
     from gateway.session.session_context import SessionContext
@@ -146,13 +148,20 @@ def check_written(before: Result, after: Result) -> None:
         raise unsupported(f'writing table "{(name or b"").decode()}" from within a function or procedure')
 
 
-def guarding_functions(
-    session: SessionContext, functions: Collection[int], target: int, *, filled: bool = False
-) -> AbstractAsyncContextManager[None]:
-    """`guarding` if user-defined functions may run for rows made in the shadow of `target`, which is `filled`
-    or not.
+@asynccontextmanager
+async def guarding_functions(
+    session: SessionContext, functions: Collection[int], table: Table, *, filled: bool = False
+) -> AsyncIterator[None]:
+    """`guarding` if user-defined functions may run for rows made in the table's shadow, which is `filled` or not. The
+    savepoint around it will be undone: an empty shadow refuses no new rows that conflict with each other.
     """
-    return guarding(session, *([target] if filled else []), undone_in=target) if functions else nullcontext()
+    if not functions:
+        yield
+        return
+    if not filled and table.excludes:
+        await session.backend.run(catalog_calls.suspend_exclusions(table.oid))
+    async with guarding(session, *([table.oid] if filled else []), undone_in=table.oid):
+        yield
 
 
 async def relay_statement(session: SessionContext, binding: Binding) -> str:

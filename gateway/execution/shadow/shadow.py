@@ -264,12 +264,12 @@ async def _put(  # noqa: PLR0917
         binary_array(pa.array([column.name for column in columns], pa.string()), TEXT),
         number_array(each.array_oid or each.type_oid for each in types),
         str(count),
-        await asyncio.to_thread(_cells, types, rows),
+        await asyncio.to_thread(cells_of, types, rows),
     )
     await session.backend.run(Statement(sql, parameters, parameter_formats=(0, 1, 0, 0, 1)))
 
 
-def _cells(types: Sequence[ResultColumn], rows: pa.RecordBatch | pa.Table) -> bytes:
+def cells_of(types: Sequence[ResultColumn], rows: pa.RecordBatch | pa.Table) -> bytes:
     """All values as text, column by column, as an array in PostgreSQL's binary form."""
     settings = OutputSettings()
     columns = []
