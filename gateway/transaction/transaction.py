@@ -365,6 +365,25 @@ class Transaction:
             raise
         await self.ended(committed=True)
 
+    async def run_at_once(self, statements: Sequence[Statement], given_up: Collection[str]) -> list[Result] | None:
+        """Run statements that stage nothing and read no lake table in a transaction of their own, in one round trip.
+
+        Raises their error, or that of COMMIT. None if they fail with one of the SQLSTATEs `given_up`.
+        """
+        assert not self.open
+        try:
+            _, *answers, _ = await self._backend.run(BEGIN, *statements, Statement("COMMIT"))
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            was_undone = self._backend.status == b"E"
+            await self.roll_back()
+            if was_undone and error.sqlstate in given_up:
+                return None
+            raise
+        await self.ended(committed=True)
+        return answers
+
     async def roll_back(self) -> None:
         """Roll back a block of the gateway."""
         if self._backend.status != b"I":
