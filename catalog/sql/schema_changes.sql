@@ -126,6 +126,7 @@ CREATE FUNCTION pg_sluice.confirm_at_once(shadow oid) RETURNS void LANGUAGE plpg
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_sluice.authorize('confirm_at_once');
+    DELETE FROM pg_sluice.column_obligation WHERE attnum = 0;  -- there is no USING
     IF NOT EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = shadow) OR EXISTS (SELECT FROM pg_sluice.obligation)
         OR EXISTS (SELECT FROM pg_sluice.index_obligation) OR EXISTS (SELECT FROM pg_sluice.column_obligation) THEN
         RAISE EXCEPTION 'the change demands something of rows' USING ERRCODE = 'SLU02';

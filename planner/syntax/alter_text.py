@@ -12,9 +12,9 @@ from typing import Any, Final
 from planner.syntax.lexer import Kind, Token, tokens
 from planner.tree.nodes import Node, text, walk
 
-# ConstrType: CONSTR_FOREIGN, and those of a column that constrain nothing, CONSTR_NULL and CONSTR_DEFAULT.
+# ConstrType: CONSTR_FOREIGN, and those that a column with a constant default has: _NULL, _NOTNULL and _DEFAULT.
 _FOREIGN_KEY: Final = 9
-_NO_CONSTRAINTS: Final = frozenset({0, 2})
+_OF_COLUMNS: Final = frozenset({0, 1, 2})
 # The words before the expression in a clause, after the column's name.
 _BEFORE: Final = {("type",): "using", ("set", "data"): "using", ("set", "expression"): "as"}
 
@@ -56,9 +56,9 @@ def refers(utility: Node) -> bool:
 
 
 def constrains(utility: Node) -> bool:
-    """Whether a schema change names a constraint or an index, which rows that are there have to satisfy."""
+    """Whether a schema change makes a constraint or an index, over rows that are there."""
     kinds = (int(node.contype) for node in walk(utility) if node.type == "CONSTRAINT")
-    return utility.type == "INDEXSTMT" or any(kind not in _NO_CONSTRAINTS for kind in kinds)
+    return utility.type == "INDEXSTMT" or any(kind not in _OF_COLUMNS for kind in kinds)
 
 
 def numbered_later(utility: Node) -> list[str]:
