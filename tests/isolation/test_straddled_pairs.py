@@ -52,8 +52,12 @@ _CHANGES = {
     "change triggers": "CREATE TRIGGER fired BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION fired()",
     "replace view": "CREATE OR REPLACE VIEW v AS SELECT * FROM t WHERE id > 0",
     "add column": "ALTER TABLE t ADD COLUMN added integer DEFAULT 4",
+    "add column, beside a wider type": "ALTER TABLE t ADD COLUMN added text NOT NULL DEFAULT 'it''s', ADD yes boolean"
+    " DEFAULT true, ADD COLUMN on_day date DEFAULT '2024-02-03', ALTER COLUMN bare TYPE bigint",
     "add computed column": "ALTER TABLE t ADD COLUMN numbered integer GENERATED ALWAYS AS (id + 1) STORED",
     "rewrite column": "ALTER TABLE t ALTER COLUMN indexed TYPE text",
+    "rewrite column, beside a new one": "ALTER TABLE t ALTER COLUMN indexed TYPE text, ADD COLUMN added integer"
+    " NOT NULL DEFAULT 4",
     "drop column": "ALTER TABLE t DROP COLUMN gone CASCADE",
     "rename column": "ALTER TABLE t RENAME COLUMN words TO phrases",
     "drop not null": "ALTER TABLE t ALTER COLUMN needed DROP NOT NULL",
@@ -80,7 +84,7 @@ _CHANGES = {
 # One is of a table that no transaction has used before, the other of one without rows (tests/golden/straddling).
 _ELSEWHERE = frozenset({"create table", "add required column"})
 # PostgreSQL refuses these while a view has the column.
-_WITHOUT_VIEW = ("rewrite column", "widen type", "change type")
+_WITHOUT_VIEW = ("rewrite column", "add column", "widen type", "change type")
 # Clauses of compound changes, each about another part.
 _CLAUSES = {
     clause: kind
