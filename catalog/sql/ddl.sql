@@ -67,7 +67,7 @@ SET bytea_output = hex SET extra_float_digits = 1 AS $$
 DECLARE
     a record; known pg_sluice.attribute; next_id bigint; filled smallint[] := '{}';
     published boolean := EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow);
-    computed boolean; constrained boolean; kept oid;
+    computed boolean; constrained boolean; kept oid; first_value text;
 BEGIN
     IF published AND EXISTS (
         SELECT FROM pg_attribute t LEFT JOIN pg_sluice.attribute l ON l.relid = t.attrelid AND l.attnum = t.attnum
@@ -101,25 +101,46 @@ BEGIN
                 WHERE relid = shadow AND attnum = a.attnum;
             CONTINUE;
         END IF;
+        first_value := (a.attmissingval::text::text[])[1];
+        IF published AND known.relid IS NULL AND a.atthasdef AND first_value IS NULL THEN
+            first_value := pg_sluice.constant_default(shadow, a.attnum);
+        END IF;
         computed := (published OR pg_sluice.has_rows(shadow)) AND (
             known.relid IS NOT NULL OR a.attgenerated <> '' OR a.attidentity <> '' OR constrained
             OR ((a.atthasdef OR pg_sluice.domain_default(a.atttypid) IS NOT NULL)
-                AND (NOT a.atthasmissing OR pg_sluice.column_type(a.atttypid, -1) = 'list' OR kept = 2276 OR kept = 'interval'::regtype)));
+                AND (first_value IS NULL OR pg_sluice.column_type(a.atttypid, -1) = 'list' OR kept = 2276 OR kept = 'interval'::regtype)));
         INSERT INTO pg_sluice.attribute VALUES (
-                shadow, a.attnum, next_id, a.atttypid, a.kept_typmod, (a.attmissingval::text::text[])[1], computed)
+                shadow, a.attnum, next_id, a.atttypid, a.kept_typmod, first_value, computed)
             ON CONFLICT (relid, attnum) DO UPDATE SET column_id = excluded.column_id, type_oid = excluded.type_oid,
                 typmod = excluded.typmod, initial_default = NULL, computed = excluded.computed;
         next_id := next_id + (SELECT count(*) FROM pg_sluice.fields('', a.atttypid, a.kept_typmod, 0, NULL));
         IF computed AND pg_sluice.has_rows(shadow) THEN
             INSERT INTO pg_sluice.column_obligation VALUES (shadow, a.attnum, known.column_id)
                 ON CONFLICT DO NOTHING;
-        ELSIF a.atthasmissing THEN
+        ELSIF first_value IS NOT NULL THEN
             filled := filled || a.attnum;
         END IF;
     END LOOP;
     -- A change without new columns blocks no commit of rows.
     UPDATE pg_sluice.relation SET next_column_id = next_id WHERE relid = shadow AND next_column_id <> next_id;
     RETURN filled;
+END $$;
+
+-- The value of a column's default that is a constant of a type of PostgreSQL's, as its text. PostgreSQL does not note it
+-- for the rows of a table that the same statement rewrites, such as for another type.
+CREATE FUNCTION pg_sluice.constant_default(shadow oid, number smallint) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    expression text := (
+        SELECT pg_get_expr(d.adbin, 0) FROM pg_attrdef d
+        JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum AND a.atttypid < 16384 AND a.attgenerated = ''
+        WHERE d.adrelid = shadow AND d.adnum = number AND d.adbin::text LIKE '{CONST %:constisnull false %');
+    value text;
+BEGIN
+    IF expression IS NOT NULL THEN
+        EXECUTE format('SELECT format(''%%s'', %s)', expression) INTO value;
+    END IF;
+    RETURN value;
 END $$;
 
 CREATE FUNCTION pg_sluice.has_rows(shadow oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

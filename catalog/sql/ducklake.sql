@@ -232,6 +232,8 @@ CREATE TABLE pg_ducklake.ducklake_view (
 
 CREATE INDEX ON pg_ducklake.ducklake_table (table_id);
 CREATE INDEX ON pg_ducklake.ducklake_column (table_id);
+CREATE INDEX ON pg_ducklake.ducklake_inlined_data_tables (table_id);
+CREATE INDEX ON pg_ducklake.ducklake_schema_versions (table_id, schema_version);
 CREATE INDEX ON pg_ducklake.ducklake_file_column_stats (table_id, data_file_id);
 CREATE INDEX ON pg_ducklake.ducklake_partition_column (table_id);
 CREATE INDEX ON pg_ducklake.ducklake_partition_info (table_id);

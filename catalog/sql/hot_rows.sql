@@ -96,21 +96,12 @@ CREATE FUNCTION pg_sluice.hot_column(
         ELSE pg_sluice.hot_value(ducklake, column_values || ' ->> n') END AS stored) v
 $$;
 
--- Make DuckLake's table of hot rows for the present version of a table's schema. It is made together with the version:
--- readers that know the version look for no more tables of it later. A table with a column of DuckLake's own names gets
--- none, nor does one of very many columns, because others wait to commit; its hot rows, as far as it has any, stay in the
--- table of the version before.
+-- Make DuckLake's table of hot rows for a version of a table's schema.
 CREATE FUNCTION pg_sluice.publish_inlined(shadow oid, of_table bigint, version bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET array_nulls = on AS $$
 DECLARE
     name text := format('ducklake_inlined_data_%s_%s', of_table, version); columns text;
 BEGIN
-    IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND NOT a.attisdropped
-               AND pg_sluice.is_inlined_name(a.attname))
-        -- storage/parquet/hot_rows.py knows both.
-        OR (SELECT count(*) > 200 FROM pg_attribute a WHERE a.attrelid = shadow AND a.attnum > 0 AND NOT a.attisdropped) THEN
-        RETURN;
-    END IF;
     SELECT coalesce(string_agg(', ' || pg_sluice.hot_column(
                l.column_id, a.attname, f.field_type, CASE f.field_type WHEN 'list' THEN (
                    SELECT e.field_type FROM pg_sluice.fields(a.attname, a.atttypid, m.typmod, l.column_id, NULL) e
@@ -157,11 +148,40 @@ SET search_path = pg_catalog, pg_temp AS $$
                            '_ducklake_internal_row_id')
 $$;
 
--- The version of the schema in whose table the hot rows of a commit are.
-CREATE FUNCTION pg_sluice.inlined_version(of_table bigint) RETURNS bigint LANGUAGE sql STABLE
+-- A table with a column of DuckLake's own names gets no table of hot rows, nor does one of very many columns, because
+-- others wait to commit. storage/parquet/hot_rows.py knows both.
+CREATE FUNCTION pg_sluice.may_be_inlined(shadow oid) RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
-    SELECT max(i.schema_version) FROM pg_ducklake.ducklake_inlined_data_tables i WHERE i.table_id = of_table
+    SELECT count(*) <= 200 AND bool_and(NOT pg_sluice.is_inlined_name(a.attname))
+    FROM pg_attribute a WHERE a.attrelid = shadow AND a.attnum > 0 AND NOT a.attisdropped
 $$;
+
+-- The version of the schema in whose table the hot rows of a commit are. DuckLake's table is made with the first of them
+-- since the table's schema has changed: most changes are followed by others. Readers that know the version look for no
+-- more tables of it, so it is then one of its own. Hot rows of a table that may have none, as far as it has any, stay in
+-- the table of the version before.
+CREATE FUNCTION pg_sluice.take_inlined_version(snapshot bigint, of_table bigint) RETURNS bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    version bigint := (SELECT max(i.schema_version) FROM pg_ducklake.ducklake_inlined_data_tables i WHERE i.table_id = of_table);
+    newest record; shadow oid;
+BEGIN
+    SELECT v.schema_version, v.begin_snapshot INTO newest FROM pg_ducklake.ducklake_schema_versions v
+        WHERE v.table_id = of_table ORDER BY v.schema_version DESC LIMIT 1;
+    IF version >= newest.schema_version THEN
+        RETURN version;
+    END IF;
+    SELECT r.relid INTO shadow FROM pg_sluice.relation r WHERE r.table_id = of_table;
+    IF pg_sluice.may_be_inlined(shadow) IS NOT TRUE THEN
+        RETURN version;
+    END IF;
+    IF newest.begin_snapshot < snapshot THEN
+        newest.schema_version := pg_sluice.take_numbers('pg_sluice.schema_version');
+        INSERT INTO pg_ducklake.ducklake_schema_versions VALUES (snapshot, newest.schema_version, of_table);
+    END IF;
+    PERFORM pg_sluice.publish_inlined(shadow, of_table, newest.schema_version);
+    RETURN newest.schema_version;
+END $$;
 
 -- Drop the views of tables and versions that no snapshot from `horizon` on knows. If a reader is just reading one, the
 -- rest is dropped another time.

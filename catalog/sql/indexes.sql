@@ -146,6 +146,11 @@ $$;
 CREATE FUNCTION pg_sluice.publish_indexes(shadow oid) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = shadow)
+        AND NOT EXISTS (SELECT FROM pg_sluice.lake_index x WHERE x.relid = shadow)
+        AND NOT EXISTS (SELECT FROM pg_sluice.index_known n WHERE n.relid = shadow) THEN
+        RETURN;
+    END IF;
     UPDATE pg_sluice.lake_index x SET index_oid = i.indexrelid
         FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
         WHERE x.relid = shadow AND i.indrelid = shadow AND c.relname = x.name AND i.indexrelid <> x.index_oid

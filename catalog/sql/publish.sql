@@ -154,7 +154,6 @@ BEGIN
     IF cardinality(changes) > 0 THEN
         INSERT INTO pg_ducklake.ducklake_schema_versions
             VALUES (snapshot, currval('pg_sluice.schema_version'), r.table_id);
-        PERFORM pg_sluice.publish_inlined(shadow, r.table_id, currval('pg_sluice.schema_version'));
     END IF;
     -- Also for changes that DuckLake does not hold, such as a constraint: cached descriptions of the table are stale.
     UPDATE pg_sluice.relation SET changed_snapshot = snapshot, described_snapshot = snapshot WHERE relid = shadow;
@@ -176,9 +175,12 @@ $$;
 CREATE FUNCTION pg_sluice.publish_files(snapshot bigint, of_table bigint, files jsonb, place bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    first_row bigint; first_id bigint; live record;
+    first_row bigint; first_id bigint; live record; inlined bigint;
 BEGIN
     SELECT * INTO live FROM pg_sluice.live_partition_key(of_table);
+    IF EXISTS (SELECT FROM jsonb_array_elements(files) f WHERE f ->> 'hot_rows' IS NOT NULL) THEN
+        inlined := pg_sluice.take_inlined_version(snapshot, of_table);
+    END IF;
     first_id := pg_sluice.take_numbers('pg_sluice.file_id', jsonb_array_length(files));
     SELECT next_row_id INTO STRICT first_row FROM pg_ducklake.ducklake_table_stats WHERE table_id = of_table FOR UPDATE;
     WITH numbered AS MATERIALIZED (
@@ -192,7 +194,7 @@ BEGIN
         SELECT n.id, of_table, snapshot, NULL, publish_files.place, n.f ->> 'path', true, 'parquet', n.records, n.bytes,
                (n.f ->> 'footer_size')::bigint, first_row + sum(n.records) OVER (ORDER BY n.place) - n.records,
                CASE WHEN n.divided THEN live.id END, NULL, NULL, NULL, n.hot_rows::jsonb,
-               CASE WHEN n.hot_rows IS NOT NULL THEN pg_sluice.inlined_version(of_table) END,
+               CASE WHEN n.hot_rows IS NOT NULL THEN inlined END,
                CASE WHEN n.hot_rows IS NOT NULL THEN n.f -> 'statistics' END, nullif(n.f -> 'partition', 'null')
         FROM numbered n
     ), described AS (
@@ -446,8 +448,6 @@ BEGIN
             PERFORM pg_sluice.record_steps(snapshot, d.relid);
         END LOOP;
         PERFORM pg_sluice.settle_elements();
-    ELSE
-        SELECT last_value INTO version FROM pg_sluice.schema_version;
     END IF;
     FOR s IN SELECT DISTINCT relid FROM pg_sluice.staged ORDER BY relid LOOP
         row_changes := row_changes || pg_sluice.publish_rows(
@@ -466,7 +466,7 @@ BEGIN
         RETURN NULL;  -- such as GRANT: the lake does not hold it
     END IF;
     INSERT INTO pg_ducklake.ducklake_snapshot VALUES (
-        snapshot, clock_timestamp(), version,
+        snapshot, clock_timestamp(), (SELECT last_value FROM pg_sluice.schema_version),
         (SELECT last_value + 1 FROM pg_sluice.catalog_id), (SELECT last_value + 1 FROM pg_sluice.file_id));
     INSERT INTO pg_ducklake.ducklake_snapshot_changes
         VALUES (snapshot, array_to_string(changes, ','), session_user, NULL, NULL);

@@ -83,14 +83,14 @@ DECLARE
         'shadow_touches', 'shadow_writes', 'volatile_functions'];
     -- They obey the session's gateway alone (`authorize` in staging.sql).
     asked text[] := ARRAY[
-        'begin_emptying', 'carry_arrays', 'changed', 'check_as_owner', 'claim_keys', 'column_obligations', 'conclude', 'elements', 'end_emptying', 'explained',
-        'explained_steps',
+        'begin_emptying', 'carry_arrays', 'changed', 'check_as_owner', 'claim_keys', 'column_obligations', 'conclude', 'confirm_at_once',
+        'elements', 'end_emptying', 'explained', 'explained_steps',
         'hold_off_compaction', 'hold_schema', 'hold_steps_since', 'lock_all_rows', 'lock_checked', 'lock_keys',
         'lock_referenced', 'lock_relations', 'lock_rows', 'lock_tables', 'make_query', 'make_twin', 'move_row_locks',
-        'moved_rows', 'note_updates', 'noted_updates', 'obligations', 'open_shadow', 'order_changes', 'populate',
-        'precede_late', 'prepare_commit', 'put_as_owner', 'put_own_row_locks', 'ready_to_commit', 'recompute_columns',
-        'resume_unvalidated', 'set_filled', 'set_partition_key', 'set_replication_role', 'set_sort_key', 'stage',
-        'suspend_exclusions', 'suspend_unvalidated', 'tables_to_write_anew',
+        'moved_rows', 'note_updates', 'noted_updates', 'obligations', 'open_shadow', 'order_at_once', 'order_changes',
+        'populate', 'precede_late', 'prepare_commit', 'put_as_owner', 'put_own_row_locks', 'ready_to_commit',
+        'recompute_columns', 'resume_unvalidated', 'set_filled', 'set_partition_key', 'set_replication_role',
+        'set_sort_key', 'stage', 'suspend_exclusions', 'suspend_unvalidated', 'tables_to_write_anew',
         'uncommitted', 'vouch', 'vouch_all', 'vouch_columns', 'vouch_for_no_rows'];
     f regprocedure;
 BEGIN

@@ -109,6 +109,31 @@ BEGIN
 END $$;
 
 
+-- Where a message has a whole change, up to its COMMIT, nobody can look between its statements (`at_once` in
+-- gateway/execution/schema/change_at_once.py). So it fails with SLU02 if the turn is another's, or was one's who is gone.
+CREATE FUNCTION pg_sluice.order_at_once(shadow oid) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('order_at_once');
+    PERFORM FROM pg_sluice.changing o WHERE o.relid = shadow FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND OR EXISTS (SELECT FROM pg_sluice.schema_change c WHERE c.relid = shadow AND c.finished IS NULL) THEN
+        RAISE EXCEPTION 'the change waits for another one' USING ERRCODE = 'SLU02';
+    END IF;
+END $$;
+
+-- And if the statement demands something of rows that are there, or was not about that table.
+CREATE FUNCTION pg_sluice.confirm_at_once(shadow oid) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('confirm_at_once');
+    DELETE FROM pg_sluice.column_obligation WHERE attnum = 0;  -- there is no USING
+    IF NOT EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = shadow) OR EXISTS (SELECT FROM pg_sluice.obligation)
+        OR EXISTS (SELECT FROM pg_sluice.index_obligation) OR EXISTS (SELECT FROM pg_sluice.column_obligation) THEN
+        RAISE EXCEPTION 'the change demands something of rows' USING ERRCODE = 'SLU02';
+    END IF;
+END $$;
+
+
 -- The constraints that the transaction has noted (obligations.sql), as elements to be added one by one before it: those
 -- whose columns other sessions have too.
 CREATE FUNCTION pg_sluice.elements() RETURNS jsonb

@@ -209,9 +209,9 @@ $$;
 -- there are others.
 CREATE FUNCTION pg_sluice.confirm_lease() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    g pg_sluice.gateway; now bigint;
+    g pg_sluice.gateway; now bigint; own integer := pg_sluice.own_gateway();
 BEGIN
-    SELECT * INTO g FROM pg_sluice.gateway WHERE gateway_id = pg_sluice.own_gateway();
+    SELECT * INTO g FROM pg_sluice.gateway WHERE gateway_id = own;
     IF NOT FOUND THEN
         RETURN;
     END IF;

@@ -43,9 +43,9 @@ CREATE FUNCTION pg_sluice.fires(changed oid) RETURNS integer LANGUAGE sql STABLE
                 AND CASE r.event WHEN 8 THEN k.confdeltype WHEN 16 THEN k.confupdtype WHEN 32 THEN 'c' END IN ('c', 'n', 'd')
             OFFSET 0) AS n (relid, event)
     )
-    SELECT coalesce(bit_or(r.first), 0) FROM reached r WHERE EXISTS (
+    SELECT coalesce(bit_or(r.first), 0) FROM reached r CROSS JOIN LATERAL (
         SELECT FROM pg_trigger t WHERE t.tgrelid = r.relid AND t.tgtype & r.event <> 0 AND t.tgenabled IN ('O', 'A')
-            AND pg_sluice.is_of_users(t))
+            AND pg_sluice.is_of_users(t) LIMIT 1) AS fired  -- not all tables' triggers at once
 $$;
 
 -- The last step of the schema log, and the lake tables that fire triggers, in JSON by OID: the result of `fires` for

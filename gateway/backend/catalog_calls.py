@@ -230,6 +230,8 @@ def resume_unvalidated(suspended: str | bytes | None) -> Statement:
 # ── changes of schemas: ddl.sql, obligations.sql, schema_changes.sql, materialized_views.sql, types.sql ────
 
 _ORDER_CHANGES: Final = own(f"SELECT pg_sluice.order_changes({_OID})")
+_ORDER_AT_ONCE: Final = own(f"SELECT pg_sluice.order_at_once({_OID})")
+_CONFIRM_AT_ONCE: Final = own(f"SELECT pg_sluice.confirm_at_once({_OID})")
 _ELEMENTS: Final = own("SELECT pg_sluice.elements()")
 _CONCLUDE: Final = own("SELECT pg_sluice.conclude($1::bigint)")
 _OBLIGATIONS: Final = own("SELECT pg_sluice.obligations()")
@@ -257,6 +259,16 @@ _MAKE_TWIN: Final = f"SELECT pg_sluice.make_twin({_OID})"
 def order_changes(relid: int) -> Statement:
     """Be the one that changes the schema of the table, once others have done so."""
     return Statement(_ORDER_CHANGES, (str(relid),))
+
+
+def order_at_once(relid: int) -> Statement:
+    """The same without waiting, before a statement that is committed in the same message; SLU02 if others do."""
+    return Statement(_ORDER_AT_ONCE, (str(relid),))
+
+
+def confirm_at_once(relid: int) -> Statement:
+    """After that statement: it has changed this table, and demands nothing of rows; else SLU02."""
+    return Statement(_CONFIRM_AT_ONCE, (str(relid),))
 
 
 def elements() -> Statement:

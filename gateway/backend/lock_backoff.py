@@ -20,18 +20,21 @@ from gateway.backend.statement_timeout import ASKED, seconds, timed_out, transac
 
 _T = TypeVar("_T")
 
+_SHORTEN: Final = (
+    "pg_catalog.set_config('sluice.lock_timeout', pg_sluice.backend_setting('lock_timeout'), true),"
+    " pg_catalog.set_config('lock_timeout', $1, true)"
+)
 _LIMIT: Final = (
     "SELECT (extract(epoch FROM pg_sluice.backend_setting('lock_timeout')::interval)"
     " OPERATOR(pg_catalog.*) 1000)::bigint,"
     f" {ASKED}, pg_sluice.backend_setting('transaction_timeout'),"
     " extract(epoch FROM pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.now()),"
-    " pg_catalog.set_config('sluice.lock_timeout', pg_sluice.backend_setting('lock_timeout'), true),"
-    " pg_catalog.set_config('lock_timeout', $1, true)"
+    f" {_SHORTEN}"
 )
-_DONE: Final = (
-    Statement("SELECT pg_catalog.set_config('lock_timeout', pg_sluice.backend_setting('sluice.lock_timeout'), true)"),
-    PATIENCE.release,
+_RESTORE: Final = Statement(
+    "SELECT pg_catalog.set_config('lock_timeout', pg_sluice.backend_setting('sluice.lock_timeout'), true)"
 )
+_DONE: Final = (_RESTORE, PATIENCE.release)
 _PAUSE: Final = Statement("SELECT pg_catalog.pg_sleep(0.05)")
 _IS_WAITED_FOR: Final = Statement(
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE NOT l.granted"
@@ -83,6 +86,16 @@ async def patiently_between(
             return result, answers[len(_DONE) :]
         *_, waited_for, _ = await backend.run(*PATIENCE.undo, _IS_WAITED_FOR, _PAUSE)
         milliseconds = _DEADLOCK_MILLISECONDS if waited_for.rows[0][0] == b"t" else _MOMENT_MILLISECONDS
+
+
+def short_patience() -> Statement:
+    """Before a statement that is tried for a moment only: 55P03 if it does not get its locks."""
+    return Statement(f"SELECT {_SHORTEN}", (str(_MOMENT_MILLISECONDS),))
+
+
+def patience_ends() -> Statement:
+    """After that statement: locks are waited for as the client has set it."""
+    return _RESTORE
 
 
 def _late(begun: float, asked_at: float, statement: str, transaction: str, elapsed: str) -> SluiceError | None:

@@ -21,7 +21,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.indexes import Index, IndexForm
 from catalog.model import DataFile, Table, TableVersion
 from catalog.postgres.pool import FAULTS, log_fault
-from planner.plans.index_keys import plan_keys
+from planner.plans.index_keys import decided_rows, plan_keys
 from planner.spark.plan import Context, SessionValues, SparkQuery
 from storage.indexes.sidecars import POSITION, column_keys, key_columns, why_unused, write_sidecar
 from storage.parquet.arrow_types import arrow_type
@@ -111,13 +111,14 @@ class _Filling:
 
 
 async def _make(gateway: GatewayContext, version: TableVersion, index: Index, file: DataFile, tag: str) -> None:
-    path, since = gateway.data_path, 0
-    if index.form.is_computed:
-        rows = (await computed_keys(gateway, version.table, index.form, [file], tag))[file.path]
+    path, since, form = gateway.data_path, 0, index.form
+    conditions = decided_rows(version.table, form, _context(gateway, version.table))
+    if conditions is None:
+        rows = (await computed_keys(gateway, version.table, form, [file], tag))[file.path]
         # Deleted rows are left out: their values may be why they were deleted.
         since = 0 if file.delete_file is None else version.snapshot_id
     else:
-        rows = await asyncio.to_thread(column_keys, path, version.table, index.form, file)
+        rows = await asyncio.to_thread(column_keys, path, version.table, form, file, conditions)
     sidecar = await asyncio.to_thread(write_sidecar, path, version.table, index, file, rows, since)
     added = False
     try:
@@ -129,9 +130,12 @@ async def _make(gateway: GatewayContext, version: TableVersion, index: Index, fi
 
 def keys_query(gateway: GatewayContext, table: Table, form: IndexForm) -> SparkQuery:
     """The query that computes the keys of a table's rows. 0A000 if Spark cannot."""
-    # Index expressions are immutable: no setting matters.
-    context = Context(gateway.builtins, {table.oid: table}, SessionValues(0, 0))
-    return plan_keys(table, form, key_columns(form), context)
+    return plan_keys(table, form, key_columns(form), _context(gateway, table))
+
+
+def _context(gateway: GatewayContext, table: Table) -> Context:
+    """The context of an index's expressions, which are immutable: no setting matters."""
+    return Context(gateway.builtins, {table.oid: table}, SessionValues(0, 0))
 
 
 async def computed_keys(

@@ -216,20 +216,18 @@ class ExtendedQuery(RelayedPortals):
         deferred, known = self.transaction.deferred, self._statements.known(message.statement)
         place, command = known.place, known.command
         if deferred.is_worn_out:
-            await deferred.settle()
+            await statement_windows.take_place(self, Place.SETTLED)
         elif place is Place.BESIDE:
-            await deferred.close()
+            await statement_windows.take_place(self, Place.BESIDE)
         elif isinstance(command, ConstraintModes):
             await statement_windows.enter_modes(self, command)
-        elif prepared is not None and not prepared.relayed and statement_windows.stays_in_window(self, prepared.routed):
-            await deferred.open()
-        elif not message.portal and (
-            place is Place.WINDOW or (prepared is not None and statement_windows.stays_in_window(self, prepared.routed))
-        ):
-            # The window's end drops the backend's portals; a portal without a name is not bound again.
-            await deferred.open()
         else:
-            await deferred.settle()
+            stays = prepared is not None and statement_windows.stays_in_window(self, prepared.routed)
+            is_of_gateway = prepared is not None and not prepared.relayed
+            # The window's end drops the backend's portals; a portal without a name is not bound again.
+            is_bound_there = not message.portal and (place is Place.WINDOW or stays)
+            in_window = is_bound_there or (is_of_gateway and stays)
+            await statement_windows.take_place(self, Place.WINDOW if in_window else Place.SETTLED)
 
     async def _describe(self, frame: Frame) -> None:
         message = await self.encoding.read(frontend.Describe, frame)

@@ -11,7 +11,7 @@ from gateway.backend.arrays import number_array
 from gateway.backend.meanings import Told
 from gateway.backend.own_statement import Statement
 from gateway.statement.implicit_functions import asking_functions
-from gateway.statement.window_rules import TRACELESS
+from gateway.statement.read_only_query import TRACELESS
 from planner.syntax.insert_shape import insert_shape
 from planner.tree.references import functions, relations, views
 

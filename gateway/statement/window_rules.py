@@ -1,8 +1,9 @@
-"""Which statements of a block with deferred changes run in a window: the table, and its rules.
+"""Where the statements of a block with deferred changes run: the table, and its rules.
 
 In a window (gateway/transaction/transactional_ddl.py) a statement sees the deferred changes, and what it does at the
-backend is undone behind it. So only statements run there whose effects are known to outlive it. The others run beside
-the window, or settle the changes first (`gateway/statement/statement_windows.py`).
+backend is undone behind it. So only statements run there whose effects are known to outlive it. Others run beside the
+window, if they have nothing to do with the changes (`gateway/statement/beside_rules.py`). All else settles the changes
+first. `gateway/statement/statement_windows.py` opens and closes windows by it.
 """
 
 from __future__ import annotations
@@ -10,25 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gateway.statement.beside_rules import NEVER_BESIDE, RELAYED_BESIDE, BesideRule
+from gateway.statement.read_only_query import only_reads
 from planner.plans.computable import acting_functions
 from planner.plans.locking_plan import first_strength
-from planner.plans.routes import Route, command, is_utility
+from planner.plans.routes import Route
 from planner.tree.nodes import walk
-from planner.tree.references import functions, relations
+from planner.tree.references import relations
 
 if TYPE_CHECKING:
+    from gateway.statement.beside_rules import Beside
     from gateway.statement.routed import Routed
     from planner.tree.builtins import Builtins
-    from planner.tree.nodes import Node
 
-# PostgreSQL's volatile functions without an effect on the transaction.
-TRACELESS: Final = frozenset(
-    {
-        "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval", "pg_cancel_backend", "pg_sleep",
-        "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend", "random", "setseed", "setval", "timeofday", "uuidv4",
-        "uuidv7",
-    }
-)  # fmt: skip
 # Routes that EXPLAIN explains, and schema changes that use them.
 _EXPLAINED: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.EXECUTE})
 _CHANGES: Final = frozenset(
@@ -45,20 +40,21 @@ class Rule(NamedTuple):
     holds: Callable[[Routed, Builtins], bool]
 
 
+class Placement(NamedTuple):
+    """Where statements of a route run, in this order; if neither holds, once the changes are settled."""
+
+    in_window: Rule
+    beside: BesideRule = NEVER_BESIDE
+
+
 def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
     """Whether the statement's effects outlive the window that it runs in."""
-    return WINDOW_RULES[routed.route].holds(routed, builtins)
+    return PLACEMENTS[routed.route].in_window.holds(routed, builtins)
 
 
-def only_reads(query: Node, builtins: Builtins, besides: frozenset[str] = frozenset()) -> bool:
-    """Whether a query changes and locks nothing, and calls only functions without effects, but for those `besides`."""
-    if is_utility(query) or command(query) is not Route.SELECT or query.hasModifyingCTE or query.rowMarks:
-        return False
-    for oid in functions(query):
-        known = builtins.functions.get(oid)
-        if known is None or (known.volatility == "v" and known.name not in TRACELESS | besides):
-            return False
-    return True
+def runs_beside(routed: Routed, builtins: Builtins) -> Beside | None:
+    """What the statement needs to run beside the window; None if it may not."""
+    return None if routed.query is None else PLACEMENTS[routed.route].beside.found(routed.query, builtins)
 
 
 def _reads(routed: Routed, builtins: Builtins) -> bool:
@@ -114,35 +110,43 @@ _OF_MADE_ROWS: Final = Rule(
     "if its query is one of lake rows or of PostgreSQL's, which runs in a window; a temporary one without row locks",
     _is_made_of_rows,
 )
-WINDOW_RULES: Final[Mapping[Route, Rule]] = {
-    Route.RELAY: Rule("if it is a query that changes and locks nothing, by functions without effects", _reads),
-    Route.SELECT: Rule("if its functions have no effects", _acts_not),
-    Route.INSERT: _ALWAYS,
-    Route.UPDATE: _ALWAYS,
-    Route.DELETE: _ALWAYS,
-    Route.MERGE: _ALWAYS,
-    Route.WITH_CHANGES: Rule("if it uses lake tables alone, and its functions have no effects", _uses_lake_alone),
-    Route.COPY: Rule("if its query does, where it has one", _copies),
-    Route.TABLE_AS: _OF_MADE_ROWS,
-    Route.TEMPORARY: _OF_MADE_ROWS,
-    Route.MATERIALIZED: _ALWAYS,
-    Route.REFRESH: _ALWAYS,
-    Route.TRUNCATE: _ALWAYS,
-    Route.LOCK: _ALWAYS,
-    Route.ALTER: _ALWAYS,
-    Route.SCHEMA_ONLY: _ALWAYS,
-    Route.ALTER_SEQUENCE: _ALWAYS,
-    Route.ALTER_TYPE: _ALWAYS,
-    Route.CREATE_TABLE: _ALWAYS,
-    Route.MADE: _ALWAYS,
-    Route.CONCURRENTLY: _NEVER,
-    Route.CREATE_DATABASE: _NEVER,
-    Route.VACUUM: _NEVER,
-    Route.CLUSTER: _NEVER,
-    Route.EXPLAIN: Rule("if it explains a change of rows or a query, with ANALYZE one that does", _is_explained),
-    Route.DECLARE: Rule("if the functions of its query have no effects", _declares),
-    Route.FETCH: Rule("if the cursor is over the lake", _fetches),
-    Route.EXECUTE: Rule("if its arguments are constants, and the prepared statement does", _has_plain_arguments),
-    Route.GUARDED: _NEVER,
+PLACEMENTS: Final[Mapping[Route, Placement]] = {
+    Route.RELAY: Placement(
+        Rule("if it is a query that changes and locks nothing, by functions without effects", _reads), RELAYED_BESIDE
+    ),
+    Route.SELECT: Placement(Rule("if its functions have no effects", _acts_not)),
+    Route.INSERT: Placement(_ALWAYS),
+    Route.UPDATE: Placement(_ALWAYS),
+    Route.DELETE: Placement(_ALWAYS),
+    Route.MERGE: Placement(_ALWAYS),
+    Route.WITH_CHANGES: Placement(
+        Rule("if it uses lake tables alone, and its functions have no effects", _uses_lake_alone)
+    ),
+    Route.COPY: Placement(Rule("if its query does, where it has one", _copies)),
+    Route.TABLE_AS: Placement(_OF_MADE_ROWS),
+    Route.TEMPORARY: Placement(_OF_MADE_ROWS),
+    Route.MATERIALIZED: Placement(_ALWAYS),
+    Route.REFRESH: Placement(_ALWAYS),
+    Route.TRUNCATE: Placement(_ALWAYS),
+    Route.LOCK: Placement(_ALWAYS),
+    Route.ALTER: Placement(_ALWAYS),
+    Route.SCHEMA_ONLY: Placement(_ALWAYS),
+    Route.ALTER_SEQUENCE: Placement(_ALWAYS),
+    Route.ALTER_TYPE: Placement(_ALWAYS),
+    Route.CREATE_TABLE: Placement(_ALWAYS),
+    Route.MADE: Placement(_ALWAYS),
+    Route.CONCURRENTLY: Placement(_NEVER),
+    Route.CREATE_DATABASE: Placement(_NEVER),
+    Route.VACUUM: Placement(_NEVER),
+    Route.CLUSTER: Placement(_NEVER),
+    Route.EXPLAIN: Placement(
+        Rule("if it explains a change of rows or a query, with ANALYZE one that does", _is_explained)
+    ),
+    Route.DECLARE: Placement(Rule("if the functions of its query have no effects", _declares)),
+    Route.FETCH: Placement(Rule("if the cursor is over the lake", _fetches)),
+    Route.EXECUTE: Placement(
+        Rule("if its arguments are constants, and the prepared statement does", _has_plain_arguments)
+    ),
+    Route.GUARDED: Placement(_NEVER),
 }
-assert WINDOW_RULES.keys() == set(Route), "a route without a rule for windows"
+assert PLACEMENTS.keys() == set(Route), "a route without a place in blocks"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Final
 
 from sqlglot import exp
@@ -9,17 +10,20 @@ from sqlglot import exp
 from catalog.indexes import IndexForm
 from catalog.model import Column, Table
 from planner.plans.change_plan import in_column, table_translator
+from planner.plans.row_conditions import RowConditions
 from planner.plans.select import rendered
 from planner.spark.builders import and_, column
 from planner.spark.plan import Context, OutputColumn, SparkQuery
 from planner.spark.relation_output import select
 from planner.spark.values import Value
 from planner.translate import from_clause
-from planner.translate.scope import ScanBuilder, Statement
+from planner.translate.scope import ScanBuilder, Scope, Statement
 from planner.tree.nodes import Node, parse
-from storage.plan import FILE_COLUMN, POSITION_COLUMN
+from storage.plan import FILE_COLUMN, POSITION_COLUMN, Condition
 
 SCAN: Final = "rows"
+# The range table entry of an index's table in its expressions.
+_ENTRY: Final = 1
 
 
 def plan_keys(table: Table, form: IndexForm, keys: tuple[Column, ...], context: Context) -> SparkQuery:
@@ -42,6 +46,18 @@ def plan_keys(table: Table, form: IndexForm, keys: tuple[Column, ...], context: 
     query = select(shown, from_clause.scan_table(scan), and_(*conditions) if conditions else None)
     outputs = tuple(OutputColumn(item.name, item.type_oid, item.typmod) for item in keys)
     return SparkQuery(rendered(query), statement.finished_scans(), outputs)
+
+
+def decided_rows(table: Table, form: IndexForm, context: Context) -> tuple[Condition, ...] | None:
+    """Return what rows of an index over columns must meet; None if only an engine can tell."""
+    if form.expressions is not None:
+        return None
+    statement = Statement(context)
+    scope = Scope(statement, Node("QUERY", {"rtable": ()}), None)
+    rules = RowConditions(scope, _ENTRY, {column.attnum: column for column in table.columns})
+    found = [rules.of(tree) for tree in _trees(form.predicate)]
+    known = [each for each in found if each is not None]
+    return tuple(chain.from_iterable(known)) if len(known) == len(found) else None
 
 
 def _trees(text: str | None) -> tuple[Node, ...]:

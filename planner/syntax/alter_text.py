@@ -12,7 +12,9 @@ from typing import Any, Final
 from planner.syntax.lexer import Kind, Token, tokens
 from planner.tree.nodes import Node, text, walk
 
-_FOREIGN_KEY: Final = 9  # ConstrType: CONSTR_FOREIGN
+# ConstrType: CONSTR_FOREIGN, and those that a column with a constant default has: _NULL, _NOTNULL and _DEFAULT.
+_FOREIGN_KEY: Final = 9
+_OF_COLUMNS: Final = frozenset({0, 1, 2})
 # The words before the expression in a clause, after the column's name.
 _BEFORE: Final = {("type",): "using", ("set", "data"): "using", ("set", "expression"): "as"}
 
@@ -51,6 +53,12 @@ def past_guards(statement: str) -> str:
 def refers(utility: Node) -> bool:
     """Whether a schema change adds a foreign key."""
     return any(node.type == "CONSTRAINT" and int(node.contype) == _FOREIGN_KEY for node in walk(utility))
+
+
+def constrains(utility: Node) -> bool:
+    """Whether a schema change makes a constraint or an index, over rows that are there."""
+    kinds = (int(node.contype) for node in walk(utility) if node.type == "CONSTRAINT")
+    return utility.type == "INDEXSTMT" or any(kind not in _OF_COLUMNS for kind in kinds)
 
 
 def numbered_later(utility: Node) -> list[str]:

@@ -35,6 +35,7 @@ _INDEXES = (
     "CREATE INDEX by_lower ON t (lower(s))",
     "CREATE INDEX by_sum ON t ((k + id), b)",
     "CREATE INDEX of_few ON t (k) WHERE b AND m IS NOT NULL",
+    "CREATE INDEX of_low ON t (id, s) WHERE m < 200 AND s LIKE 'Name%'",
     "CREATE INDEX by_a ON t USING gin (a)",
     "CREATE INDEX by_f ON t (f)",
 )
@@ -49,6 +50,8 @@ _CONDITIONS = {
     "k IS NULL": "by_k",
     "k = 7001 AND b AND m > 0": "of_few",
     "k = 7001 AND b": "by_k",
+    "id BETWEEN 90 AND 190 AND m < 200 AND s LIKE 'Name%'": "of_low",
+    "id = 143 AND m < 200 AND s LIKE 'Name%'": "of_low",
     "s = 'Name 77'": "by_s",
     "s = 'Name 77' AND d >= '2021-01-01'": "by_s",
     "s > 'Name 9998'": "by_s",

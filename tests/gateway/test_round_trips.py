@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,8 @@ BEGIN RETURN (SELECT n FROM large WHERE id = i); END $$;
 """
 # Each is executed so often; the gateway's background work may add to all but one of them.
 _TIMES = 8
+# After a change of a schema, until the gateway has told others and itself.
+_SETTLED_SECONDS = 0.1
 
 
 class CountingProxy(Proxy):
@@ -144,6 +147,30 @@ def test_a_query_at_postgresql(counted: Counted) -> None:
     """Prepared and executed at once, by one message after another."""
     arguments = [(number,) for number in range(_TIMES)]
     assert counted.trips("SELECT %s + 1", arguments, prepare=False) <= 2
+
+
+@pytest.mark.parametrize("prepare", [False, True], ids=["simple", "prepared"])
+@pytest.mark.parametrize(
+    ("sql", "back"),
+    [
+        ("ALTER TABLE counted ADD COLUMN extra integer", "ALTER TABLE counted DROP COLUMN extra"),
+        ("ALTER TABLE counted ALTER COLUMN n SET DEFAULT 7", "ALTER TABLE counted ALTER COLUMN n DROP DEFAULT"),
+        ("ALTER TABLE counted RENAME COLUMN n TO m", "ALTER TABLE counted RENAME COLUMN m TO n"),
+        ("ALTER TABLE noted RENAME TO known", "ALTER TABLE known RENAME TO noted"),
+    ],
+    ids=["column", "default", "name of a column", "name"],
+)
+def test_a_change_that_looks_at_no_row(counted: Counted, sql: str, back: str, prepare: bool) -> None:
+    """Its analysis, what its names mean, and all the rest in one message. If it is prepared, the former are asked for
+    twice, and the driver forgets it afterwards."""
+    found = []
+    for _ in range(_TIMES):
+        for each in (sql, back):
+            time.sleep(_SETTLED_SECONDS)
+            before = counted.proxy.trips
+            counted.connection.execute(each.encode(), prepare=prepare)
+            found.append(counted.proxy.trips - before)
+    assert min(found) <= (6 if prepare else 3)
 
 
 @pytest.mark.parametrize(("first", "way"), [(5000, "text"), (5100, "prepared"), (5200, "parsed anew")])

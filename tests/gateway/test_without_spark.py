@@ -59,3 +59,13 @@ def test_schemas(connection: psycopg.Connection) -> None:
     connection.execute("TRUNCATE made_meanwhile")
     connection.execute("DROP VIEW seen_meanwhile")
     connection.execute("DROP TABLE made_meanwhile")
+
+
+def test_indexes_of_some_rows(connection: psycopg.Connection) -> None:
+    """Arrow decides which rows meet the conditions."""
+    with connection.cursor() as cursor, cursor.copy("COPY without_spark (name, price) FROM STDIN") as copy:
+        for number in range(20_000):
+            copy.write_row((f"copied {number}", number % 100 + 1))
+    connection.execute("CREATE INDEX dear_ones ON without_spark (name, price) WHERE price > 95 AND name LIKE 'copied%'")
+    there = "SELECT files_done, files_total, unused FROM pg_sluice.indexes WHERE index = 'dear_ones'::regclass"
+    assert connection.execute(there).fetchone() == (1, 1, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.statement.window_rules import WINDOW_RULES
+from gateway.statement.window_rules import PLACEMENTS
 from tests.house.rooms import ROOT, between, write_between
 
 DOCUMENT: Final = ROOT / "docs" / "schema-changes.md"
@@ -12,11 +12,12 @@ _BEGIN, _END = "<!-- windows: printed from gateway/statement/window_rules.py -->
 
 
 def table() -> str:
-    """A row for each rule: when statements run in a window, and their routes."""
-    lines = ["| in a window | statements |", "|---|---|"]
-    for words in dict.fromkeys(rule.words for rule in WINDOW_RULES.values()):
-        routes = (route.value for route, rule in WINDOW_RULES.items() if rule.words == words)
-        lines.append(f"| {words} | {', '.join(routes)} |")
+    """A row for each placement: when statements run in a window and beside it, and their routes."""
+    lines = ["| in a window | beside it | statements |", "|---|---|---|"]
+    words = {route: (each.in_window.words, each.beside.words) for route, each in PLACEMENTS.items()}
+    for both in dict.fromkeys(words.values()):
+        routes = (route.value for route, each in words.items() if each == both)
+        lines.append(f"| {both[0]} | {both[1]} | {', '.join(routes)} |")
     return "\n".join(lines)
 
 

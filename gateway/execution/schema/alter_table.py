@@ -31,6 +31,7 @@ from gateway.execution.constraints.constraint_validation import (
 )
 from gateway.execution.constraints.expression_keys import check_computable
 from gateway.execution.schema.catch_up import until_little_is_left
+from gateway.execution.schema.change_at_once import at_once, is_alone
 from gateway.execution.schema.deferred_validation import defer, may_defer, rewriting_before
 from gateway.execution.schema.rewrite_in_block import Rewriting
 from gateway.execution.schema.stepwise_change import StepwiseChange, StepwisePlan
@@ -43,7 +44,14 @@ from gateway.session.visibility import latest
 from gateway.statement.portal import StatementPortal
 from gateway.transaction.ddl_sequences import Counted, owned_sequences
 from gateway.wire.messages.backend import CommandComplete
-from planner.syntax.alter_text import numbered_later, past_guards, refers, restarts_columns, using_expressions
+from planner.syntax.alter_text import (
+    constrains,
+    numbered_later,
+    past_guards,
+    refers,
+    restarts_columns,
+    using_expressions,
+)
 from planner.syntax.table_options import altered_layout, without_own_options
 from planner.tree.references import calls_users
 
@@ -73,6 +81,7 @@ class AlterPortal(StatementPortal):
         self._calls_users = calls_users(routed.query.utilityStmt, session.gateway.builtins)
         self._only_restarts = restarts_columns(routed.query.utilityStmt)
         self._refers = refers(routed.query.utilityStmt)
+        self._constrains = constrains(routed.query.utilityStmt)
         self._makes_index = routed.query.utilityStmt.type == "INDEXSTMT"
         self._numbered_later = numbered_later(routed.query.utilityStmt)
         self._layout = altered_layout(routed.query.utilityStmt)
@@ -82,7 +91,7 @@ class AlterPortal(StatementPortal):
 
     async def run(self) -> None:
         await self._pass_guards()
-        if not await self._defer():
+        if not (await self._commits_at_once() or await self._defer()):
             await self._carry_out()
         for answer in self._answers:
             self.session.client.write(answer)
@@ -97,6 +106,18 @@ class AlterPortal(StatementPortal):
             [result] = await self.session.backend.run(Statement(_HAS_REFERENCES, (str(self._relid),)))
             if result.rows[0][0] == b"f":
                 self._sql = changed
+
+    async def _commits_at_once(self) -> bool:
+        """Whether it was carried out in one message. What needs the gateway, or certainly rows, is not tried."""
+        needs_gateway = self._calls_users or self._using or self._layout or self._numbered_later
+        if needs_gateway or self._constrains or self._sql != self.analysis.sql or not is_alone(self):
+            return False
+        first, then = catalog_calls.order_at_once(self._relid), catalog_calls.confirm_at_once(self._relid)
+        answer = await at_once(self, (first,), (then,))
+        if answer is None:
+            return False
+        self._answers, self._tag = [notice.encode() for notice in answer.notices], answer.tag
+        return True
 
     async def _defer(self) -> bool:
         """Execute the statement without making other sessions wait for the client's block; return whether that is

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gateway.backend.lock_backoff import patiently
 from gateway.execution.constraints.constraint_validation import obligations
+from gateway.execution.schema.change_at_once import at_once, is_alone
 from gateway.execution.schema.deferred_validation import defer, may_defer
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
 from gateway.session.pending_constraints import refuse_pending
@@ -43,6 +44,10 @@ class SchemaOnlyPortal(StatementPortal):
 
     async def _carry_out(self) -> str:
         session, transaction = self.session, self.session.transaction
+        # Kinds of it do more than let PostgreSQL execute the statement.
+        if type(self) is SchemaOnlyPortal and is_alone(self) and (answer := await at_once(self)) is not None:
+            self._answers[:] = [notice.encode() for notice in answer.notices]
+            return answer.tag
         await transaction.deferred.settle()
         await transaction.begin()
         transaction.fresh = False
