@@ -111,6 +111,7 @@ class ReadOnlyBlock:
     async def regained(self) -> None:
         """A client's savepoint was released or rolled back to, which removed the layer: set it again."""
         self._is_open = False
+        self._backend.savepoints.clear()
         await self.restore()
 
     async def let(self, *statements: SourceStatement) -> None:

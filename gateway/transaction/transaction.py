@@ -132,9 +132,9 @@ class Transaction:
         if command is TransactionCommand.COMMIT and self._staged:
             await self.read_only.lift()  # writes from before the block became READ ONLY are published
         else:
-            await self.read_only.before(command, may_begin=not self.deferred.pending)
             if command is TransactionCommand.SAVEPOINT:
                 await self._watch()
+            await self.read_only.before(command, may_begin=not self.deferred.pending)
 
     async def _begun(self, command: TransactionCommand) -> None:
         """The client has begun a block or set its level: take the level."""
