@@ -69,6 +69,9 @@ class ExtendedQuery(RelayedPortals):
             return
         message, frame = read
         name, known = message.statement, self._statements.known(message.statement)
+        if not name:
+            self._statements.forget("")
+            self._pipeline.begin()  # PostgreSQL has forgotten it, too, if the Parse fails
         # The backend refuses a second Parse of the same name, unless it is the empty name.
         self._statements[name] = PreparedStatement(known.lake if name else None, text=message.query[:SHOWN_MAX])
         statements = await offloaded(self, size := len(message.query), split_and_look, message.query, as_of.NAME)

@@ -381,8 +381,10 @@ async def _refresh(session: SessionContext, _: Analysis, query: Node) -> Routed:
 async def _declare(session: SessionContext, analysis: Analysis, query: Node) -> Routed:
     offset = await offloaded(session, len(analysis.sql), statements.declared, analysis.sql)
     routed = await _inner(session, analysis, offset, analysis.sql[offset:])
-    inner = routed.inner_routed
+    inner, name = routed.inner_routed, name_of(query.utilityStmt.portalname)
     assert inner is not None
+    if session.simple and session.has_portal(name):  # one of the gateway's, of which PostgreSQL does not know
+        raise SluiceError("42P03", f'cursor "{name}" already exists')
     match inner.route:
         case Route.RELAY:
             return Routed(Route.RELAY, query)

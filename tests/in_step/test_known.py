@@ -27,6 +27,10 @@ def _bound(statement: str) -> list[Message]:
     return [frontend.Bind("", statement), frontend.Describe(b"P", ""), frontend.Execute("")]
 
 
+def _portal(name: str, sql: str) -> list[Message]:
+    return [frontend.Parse("", sql), frontend.Bind(name, "")]
+
+
 def _synced(*statements: str) -> list[list[Message]]:
     return [[*_whole(sql), _SYNC] for sql in statements]
 
@@ -53,6 +57,28 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
     "an empty statement behind PREPARE": [
         [frontend.Parse("", "PREPARE a AS SELECT 1"), frontend.Parse("b", text), *_bound("b"), _SYNC]
         for text in ("", "/* nothing */")
+    ],
+    "a cursor that has the name of a portal": [
+        [frontend.Query("CREATE TABLE IF NOT EXISTS unnamed (id integer)")],
+        *(
+            [*_portal("c", "DELETE FROM unnamed"), frontend.Query(f"DECLARE c CURSOR FOR {sql}; FETCH c")]
+            for sql in ("SELECT 1", "SELECT * FROM unnamed", "SELECT * FROM generate_series(1, 2)")
+        ),
+        [frontend.Query("DROP TABLE unnamed")],
+    ],
+    "a Parse that fails, behind a statement without a name": [
+        [frontend.Query("CREATE TABLE IF NOT EXISTS unnamed (id integer)")],
+        *(
+            messages
+            for sql in ("SELECT * FROM unnamed", "SELECT 1", "INSERT INTO unnamed VALUES (1)")
+            for wrong in ("SELECT * FROM nowhere", "SELEC", "INSERT INTO unnamed VALUES (1, 2)")
+            for sent in ([], _whole("SELECT 2"))
+            for messages in ([*_whole(sql), _SYNC], [frontend.Parse("", wrong), *sent, _SYNC], [*_bound(""), _SYNC])
+        ),
+        [frontend.Parse("", "SELECT 3"), frontend.Parse("a", "SELEC"), frontend.Parse("", "SELEC"), _SYNC],
+        [*_bound(""), _SYNC],
+        [frontend.Query("SELECT count(*) FROM unnamed")],
+        [frontend.Query("DROP TABLE unnamed")],
     ],
     "SET LOCAL, COMMIT": _synced("BEGIN", "SET LOCAL search_path = pg_catalog", "COMMIT"),
     "SET LOCAL, ROLLBACK": _synced("BEGIN", "SET LOCAL TimeZone = 'Asia/Tokyo'", "ROLLBACK"),
