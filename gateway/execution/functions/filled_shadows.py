@@ -24,7 +24,7 @@ from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import rows_aside, rows_of
 from gateway.execution.functions import effects_beside
 from gateway.execution.functions.filling_settings import SETTINGS, set_while_filled
-from gateway.execution.functions.lake_copies import Copies, empty_shadows, left_out
+from gateway.execution.functions.lake_copies import Copies, copy_whole, empty_shadows, has_parents
 from gateway.execution.functions.opened_cursors import CURSORS
 from gateway.execution.functions.shadow_touches import TOUCHES, Touch, check_copied, touches
 from gateway.execution.functions.sought_keys import SoughtKeys
@@ -108,9 +108,10 @@ class FilledShadows:
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
         self.versions = await self._seen(oids, newest)
-        self.unread, self.unchecked = left_out(
-            self.versions, unread, self.by_keys, self.sought.tables, unchecked=unchecked
-        )
+        self.unread, self.unchecked = frozenset(unread), unchecked
+        if session.transaction.implicit:
+            self.unread -= copy_whole(self.versions, self.by_keys, self.sought.tables)
+            self.unchecked = unchecked and not has_parents(self.versions, self.unread | self.by_keys.keys())
         self.by_keys |= (guessed := await self.sought.expect(self.versions, self.unread, self.by_keys))
         self.unread, self.unchecked = self.unread - guessed.keys(), self.unchecked or (unchecked and bool(guessed))
         self._found = await self._find()

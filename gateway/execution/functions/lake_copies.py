@@ -108,25 +108,26 @@ class Copies:
         return few
 
 
-def left_out(
-    versions: Mapping[int, TableVersion],
-    unread: Collection[int],
-    by_keys: dict[int, WantedKeys],
-    sought: Collection[int],
-    *,
-    unchecked: bool,
-) -> tuple[frozenset[int], bool]:
-    """The tables whose rows are not copied, and whether foreign keys are not checked, as these need rows.
-
-    Few rows are not worth that: executed once more, the statement would take numbers of sequences once more. So such a
-    table that others reference is not copied `by_keys` either, unless its keys were `sought`.
+def copy_whole(
+    versions: Mapping[int, TableVersion], by_keys: dict[int, WantedKeys], sought: Collection[int]
+) -> frozenset[int]:
+    """The tables of few rows. To leave some out is not worth it: executed once more, the statement takes numbers of
+    sequences once more. So such a table that others reference is not copied `by_keys` either, unless its keys were
+    `sought`. In a block, where other sessions wait for copies of the same rows until its end, it is worth it.
     """
-    few = {oid for oid, version in versions.items() if version.row_count <= _FEW_ROWS}
-    parents = {key.parent for version in versions.values() for key in version.table.foreign_keys}
-    for oid in (few & parents & by_keys.keys()).difference(sought):
+    few = frozenset(oid for oid, version in versions.items() if version.row_count <= _FEW_ROWS)
+    for oid in (few & _parents(versions) & by_keys.keys()).difference(sought):
         del by_keys[oid]
-    left = frozenset(unread) - few
-    return left, unchecked and not parents <= versions.keys() - left - by_keys.keys()
+    return few
+
+
+def has_parents(versions: Mapping[int, TableVersion], lacking: Collection[int]) -> bool:
+    """Whether PostgreSQL can check foreign keys: all referenced tables are copied, none of them is `lacking` rows."""
+    return _parents(versions) <= versions.keys() - lacking
+
+
+def _parents(versions: Mapping[int, TableVersion]) -> frozenset[int]:
+    return frozenset(key.parent for version in versions.values() for key in version.table.foreign_keys)
 
 
 async def empty_shadows(
