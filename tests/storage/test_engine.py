@@ -264,9 +264,9 @@ async def test_a_cancel_is_answered_while_spark_analyses(
 
 
 @pytest.mark.turns
-async def test_a_role_has_few_stopped_statements(engine: SparkEngine, reader: Reader) -> None:
+async def test_a_role_has_few_stopped_statements(engine: SparkEngine, reader: Reader, nested: str) -> None:
     for number in range(8):
-        task = asyncio.ensure_future(reader.table(_nested(100), tag=f"role/{number}"))
+        task = asyncio.ensure_future(reader.table(nested, tag=f"role/{number}"))
         await asyncio.sleep(0.1)
         engine.cancel(f"role/{number}")
         with pytest.raises(SluiceError, match="canceling statement due to user request"):
