@@ -264,7 +264,10 @@ class ExtendedQuery(RelayedPortals):
     async def _describe_cursor(self, frame: Frame, name: str) -> None:
         """Describe the lake's cursor of that name; the backend's cursor over the shadows has other columns."""
         cursor = await self.cursors.find(name, sync=False)
-        self._relay(frame) if cursor is None else self.send_noted(description(cursor.declared.executed))
+        if cursor is None:
+            self._relay(frame)
+        else:
+            self.send_noted(description(cursor.declared.executed))
 
     def _check_named(self, statement: str) -> None:
         if not statement and "" not in self._statements:

@@ -46,9 +46,9 @@ Effect = Callable[[], Awaitable[None]]
 _LOG: Final = logging.getLogger("sluice.transaction")
 _LEVEL: Final = Statement("SHOW transaction_isolation")
 _DEFAULT_LEVEL: Final = Statement("SHOW default_transaction_isolation")
+UNDECIDED: Final = "SLU02"  # of the catalog, in a message that ends with COMMIT: the gateway has to decide first
+COMMIT: Final = Statement("COMMIT")
 # The level is explicit: the backend publishes at this level only, whatever default_transaction_isolation says.
-_COMMIT: Final = Statement("COMMIT")
-_UNDECIDED: Final = "SLU02"  # of `ready_to_commit`
 BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
@@ -357,7 +357,7 @@ class Transaction:
         try:
             if (left := await self._commit_at_once(changes)) is not None:
                 await self.prepare_commit(*left)
-                await self._backend.run(_COMMIT)
+                await self._backend.run(COMMIT)
         except BackendLostError:
             raise
         except SluiceError:
@@ -377,11 +377,11 @@ class Transaction:
         staged = self._stages(changes)
         ready = catalog_calls.ready_to_commit(self.enlistment.versions, self._looked())
         try:
-            *_, kept, _ = await self._backend.run(*staged, ENDING.begin, ready, _COMMIT)
+            *_, kept, _ = await self._backend.run(*staged, ENDING.begin, ready, COMMIT)
         except SluiceError as error:
             if self._backend.status == b"E" and error.sqlstate == SqlState.SERIALIZATION_FAILURE:
                 await self.enlistment.decide_reading()  # a schema change is the better reason
-            if self._backend.status != b"E" or error.sqlstate != _UNDECIDED:
+            if self._backend.status != b"E" or error.sqlstate != UNDECIDED:
                 raise
             await self._backend.run(*ENDING.undo)
             self._undecided = 16

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from catalog.errors import SluiceError
 from gateway.backend.connection import BackendLostError
 from gateway.backend.own_statement import Statement
-from gateway.transaction.transaction import BEGIN
+from gateway.transaction.transaction import BEGIN, COMMIT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,7 +25,7 @@ async def run_at_once(
     """
     assert not transaction.open
     try:
-        _, *answers, _ = await backend.run(BEGIN, *statements, Statement("COMMIT"))
+        _, *answers, _ = await backend.run(BEGIN, *statements, COMMIT)
     except BackendLostError:
         raise
     except SluiceError as error:

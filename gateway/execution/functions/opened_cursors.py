@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
-from gateway.backend.connection import BackendLostError, Result
+from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
@@ -29,6 +29,7 @@ CURSORS: Final = Statement(
     f" AND NOT pg_catalog.starts_with(name, '{OWN}') ORDER BY name"
 )
 _DECLARE: Final = "declare"
+_OF_TEXT: Final = "42"  # the class of errors in names and syntax
 _QUERY: Final = (
     f"SELECT name, {CREATED}, statement FROM pg_catalog.pg_cursors"
     " WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text"
@@ -75,14 +76,12 @@ async def _runs_code(session: SessionContext, sql: str) -> bool:
     of its function."""
     if sql[: len(_DECLARE)].lower() == _DECLARE:
         sql = sql[await offloaded(session, len(sql), statements.declared, sql) :]
-    await session.backend.run(TRIAL.begin)
     try:
         analysis = await analysed(session, sql, name=OWN, sync=True)
-    except BackendLostError:
-        raise
-    except SluiceError:
+    except SluiceError as error:
+        if session.backend.status != b"E" or not error.sqlstate.startswith(_OF_TEXT):
+            raise
+        await session.backend.run(*TRIAL.undo)  # in which a block's statements are analysed
         return True
-    finally:
-        await session.backend.run(*TRIAL.undo)
     tree = await offloaded(session, analysis.tree.size, parse, analysis.tree)
     return await offloaded(session, analysis.tree.size, runs_unseen, tree, session.gateway.builtins)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SqlState
 from gateway.backend.lock_backoff import patience_ends, short_patience
 from gateway.execution.shadow.function_guard import without_rows
+from gateway.transaction.transaction import UNDECIDED
 from gateway.transaction.whole_transaction import run_at_once
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
     from gateway.backend.own_statement import Statement
     from gateway.statement.portal import StatementPortal
 
-# As catalog/sql/schema_changes.sql raises it.
-_CAREFULLY: Final = "SLU02"
-_GIVEN_UP: Final = frozenset({_CAREFULLY, SqlState.LOCK_NOT_AVAILABLE})
+_GIVEN_UP: Final = frozenset({UNDECIDED, SqlState.LOCK_NOT_AVAILABLE})
 
 
 def is_alone(portal: StatementPortal) -> bool:
