@@ -152,7 +152,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     ends = begins + following.closes + CLOSES * (1 + len(undo))
     analysis = Analysis(sql, TreeText(""), SchemaMark(0, 0))
     answer = bytearray()  # the row of `_OFF`, as a frame
-    tree: str | None = None
+    tree: TreeText | None = None
     parsed = False
     error: SluiceError | None = None
     closed = 0
@@ -169,7 +169,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
             continue
         if item.type == answers.BindComplete.type:
             continue
-        message = await _decoded(item)
+        message, large = await _decoded(item)
         match message:
             case answers.ReadyForQuery():
                 backend.at_rest = True
@@ -184,7 +184,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
                     # The others belong to functions, and to the gateway's statements. Describing EXECUTE may print
                     # the tree of the prepared statement, after the parse.
                     if closed == begins and not parsed and "W" not in texts:
-                        tree = texts["D"]
+                        tree = large or TreeText(texts["D"])
                     elif begins < closed < begins + following.closes and "W" not in texts:
                         analysis.bound_anew = True
                 elif texts.get("V") != "LOG" and closed <= begins:
@@ -206,7 +206,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
         raise SluiceError(SqlState.INTERNAL_ERROR, "PostgreSQL did not say what the statement means")
     if backend.told is not None:
         await backend.told.refuse(tree)
-    analysis.tree = tree if isinstance(tree, TreeText) else TreeText(tree)
+    analysis.tree = tree
     *_, encoding, timeout, mark = answers.DataRow.decode(bytes(answer[5:])).values
     if encoding != client_encoding(backend.parameters).encode():
         # It was set since the last Sync; the statement's text was decoded before that was known.
@@ -216,18 +216,19 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     return analysis
 
 
-async def _decoded(frame: Frame) -> Message:
-    """Decode a message; a large one off the event loop."""
+async def _decoded(frame: Frame) -> tuple[Message, TreeText | None]:
+    """Decode a message, a large one off the event loop, and the statement's tree if it is a large one."""
     if not frame.is_large:
-        return decode_backend(frame.type, frame.body)
+        return decode_backend(frame.type, frame.body), None
     if frame.type == NoticeResponse.type:
         return await asyncio.to_thread(_large_notice, frame.data)
-    return await asyncio.to_thread(lambda: decode_backend(frame.type, frame.body))
+    return await asyncio.to_thread(lambda: decode_backend(frame.type, frame.body)), None
 
 
-def _large_notice(data: bytes) -> NoticeResponse:
-    """Decode a large notice. Its detail is made smaller before it is decoded if it is the statement's tree, and left
-    out if it is another's or if code of users has logged it: the client does not get these."""
+def _large_notice(data: bytes) -> tuple[NoticeResponse, TreeText | None]:
+    """Decode a large notice. Its detail is left out if it is the statement's tree, which is returned beside it and made
+    smaller before it is decoded, or another tree, or if code of users has logged it: the client does not get these.
+    """
     places: dict[str, tuple[int, int]] = {}
     place = HEADER_BYTES
     while data[place]:
@@ -239,16 +240,16 @@ def _large_notice(data: bytes) -> NoticeResponse:
         for code, at in places.items()
         if code != "D"
     }
+    tree = None
     if "D" in places:
         start, end = places["D"]
+        detail = ""
         if _is_tree(fields) and "W" not in fields:
-            detail: str = compact(data, start, end)
-        elif fields.get("V") == "LOG":
-            detail = ""
-        else:
+            tree = compact(data, start, end)
+        elif fields.get("V") != "LOG":
             detail = str(memoryview(data)[start:end], "utf-8", "surrogateescape")
         fields = {code: fields[code] if code != "D" else detail for code in places}
-    return NoticeResponse(tuple(fields.items()))
+    return NoticeResponse(tuple(fields.items())), tree
 
 
 def _is_tree(notice: Mapping[str, str]) -> bool:

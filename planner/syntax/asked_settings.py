@@ -11,18 +11,22 @@ from typing import Any, Final
 
 from catalog.datatypes import TEXT
 from planner.tree import datum
+from planner.tree.compact_tree import TreeText
+from planner.tree.long_text import search
 from planner.tree.nodes import walk
 
 _FUNCTIONS: Final = frozenset({2077, 3294})
-_CALLED: Final = re.compile(r":funcid (?:2077|3294)\b")
+# PostgreSQL breaks lines at spaces.
+_CALLED: Final = re.compile(r":funcid\s(?:2077|3294)\b")
+_CALLED_LENGTH: Final = len(":funcid 2077")
 # Two names with a dot between them, by which PostgreSQL recognises a setting that is not its own.
 _OF_CLIENTS: Final = re.compile(r"\w+\.\w+")
 _SLUICE: Final = "sluice."
 
 
-def asked_settings(written: str, tree: Any) -> frozenset[str]:
+def asked_settings(written: TreeText, tree: Any) -> frozenset[str]:
     """Return their names, in lower case, from an analysed tree; `written` is its text."""
-    if _CALLED.search(written) is None:
+    if search(_CALLED, _CALLED_LENGTH, written.text, 0) is None:
         return frozenset()
     found = set()
     for node in walk(tree):

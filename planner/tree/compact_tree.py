@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -24,24 +25,21 @@ _BLANK, _ZERO, _MINUS = b" "[0], b"0"[0], b"-"[0]
 _MARK: Final = "#"
 
 
-class TreeText(str):
+@dataclass(frozen=True, slots=True)
+class TreeText:
     """A tree's text, with marks in place of long constants.
 
-    Marks tell constants apart by their content; `kept` are these constants, in order.
+    Marks tell constants apart by their content; `kept` are these constants, in order. It is no kind of str, because
+    Python would copy the text into it, which takes long.
     """
 
-    __slots__ = ("kept",)
-    kept: tuple[bytes, ...]
-
-    def __new__(cls, text: str, kept: tuple[bytes, ...] = ()) -> TreeText:
-        made = super().__new__(cls, text)
-        made.kept = kept
-        return made
+    text: str
+    kept: tuple[bytes, ...] = ()
 
     @property
     def size(self) -> int:
         """The size of the tree, constants included."""
-        return len(self) + sum(len(constant) for constant in self.kept)
+        return len(self.text) + sum(len(constant) for constant in self.kept)
 
 
 def kept_constant(content: str, kept: tuple[bytes, ...]) -> str | bytes:

@@ -115,9 +115,9 @@ class Const(Node):
         return self._common[name] if name in self._common else super().__getattr__(name)
 
 
-def parse(text: str) -> Any:  # noqa: C901
-    """Return the tree that `text` describes, wrapped into lines or not."""
-    kept = text.kept if isinstance(text, TreeText) else ()
+def parse(tree: str | TreeText) -> Any:  # noqa: C901
+    """Return the tree that its text describes, wrapped into lines or not."""
+    text, kept = (tree.text, tree.kept) if isinstance(tree, TreeText) else (tree, ())
     text = unwrapped(text)
     commons: dict[str, dict[str, Any]] = {}
     nodes: list[Node] | None = [] if len(text) >= _LARGE else None

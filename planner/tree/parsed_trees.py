@@ -29,10 +29,11 @@ _kept: Final = LRUCache[str, _Kept](_CHARACTERS_MAX, getsizeof=lambda kept: kept
 _lock: Final = Lock()
 
 
-def parsed(text: str) -> Any:
-    """Return the tree that `text` describes, as `parse`. Safe in threads."""
-    if len(text) > _LENGTH_MAX or (isinstance(text, TreeText) and text.kept):
-        return parse(text)
+def parsed(tree: str | TreeText) -> Any:
+    """Return the tree that its text describes, as `parse`. Safe in threads."""
+    text, kept = (tree.text, tree.kept) if isinstance(tree, TreeText) else (tree, ())
+    if kept or len(text) > _LENGTH_MAX:
+        return parse(tree)
     with _lock:
         found = _kept.get(text)
     if found is None:

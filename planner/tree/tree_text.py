@@ -40,25 +40,30 @@ def unwrapped(text: str) -> str:
     """Return the text with the blanks at which PostgreSQL has broken its lines."""
     if "\n" not in text:
         return text
-    text = text.strip("\n")
     if find(text, "\\\n") >= 0:
-        return _line_by_line(text)
+        return _line_by_line(text.strip("\n"))
     parts: list[str] = []
     for part in _slices(text, "\n"):
         if _UNBROKEN.search(part) or (not parts and _UNBROKEN.match("\n" + part[: part.find("\n") + 1])):
-            return _line_by_line(text)
+            return _line_by_line(text.strip("\n"))
         parts.append(part.replace("\n", " "))
     return "".join(parts)
 
 
 def _slices(text: str, separator: str) -> Iterator[str]:
-    """Yield parts of the text; each but the first begins with a separator, each but the last is followed by one."""
-    place = 0
-    while place < len(text):
-        end = text.find(separator, place + _SLICE)
-        end = len(text) if end < 0 else end
-        yield text[place:end]
-        place = end
+    """Yield parts of the text without separators at its ends; each part but the first begins with a separator, each but
+    the last is followed by one.
+    """
+    place, end = 0, len(text)
+    while place < end and text[place] == separator:
+        place += 1
+    while place < end and text[end - 1] == separator:
+        end -= 1
+    while place < end:
+        last = text.find(separator, place + _SLICE, end)
+        last = end if last < 0 else last
+        yield text[place:last]
+        place = last
 
 
 def _line_by_line(text: str) -> str:

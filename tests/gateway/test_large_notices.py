@@ -16,7 +16,8 @@ _CONTEXT = ("W", "PL/pgSQL function f(integer) line 1 at RAISE")
 
 def _detail(level: str, message: str, *others: tuple[str, str]) -> str:
     fields = (("S", level), ("V", level), ("C", "00000"), ("M", message), ("D", _TREE), *others)
-    return dict(_large_notice(NoticeResponse(fields).encode()).fields)["D"]
+    notice, tree = _large_notice(NoticeResponse(fields).encode())
+    return tree.text if tree else dict(notice.fields)["D"]
 
 
 def test_the_statements_own_tree_is_read() -> None:

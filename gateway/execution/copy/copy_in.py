@@ -110,8 +110,8 @@ class CopyInPortal(StatementPortal):
             return ()
         session = self.session
         sql = f"SELECT FROM ONLY {qualified(table)} WHERE ({condition}\n)"
-        text = (await analysed(session, sql, name=OWN, sync=True)).tree
-        tree = await offloaded(session, len(text), parse, text)
+        analysis = await analysed(session, sql, name=OWN, sync=True)
+        tree = await offloaded(session, analysis.tree.size, parse, analysis.tree)
         made_by_users = functions_of_users(tree)
         if acting_functions(tree, session.gateway.builtins) - made_by_users:
             raise unsupported("COPY … WHERE with a function that leaves something behind")
