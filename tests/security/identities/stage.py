@@ -34,6 +34,8 @@ class Run:
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     messages: list[str] = field(default_factory=list)
     paths: Counter[str] = field(default_factory=Counter)
+    # The steps with a refused statement.
+    refused: set[int] = field(default_factory=set)
 
     @property
     def done(self) -> int:
@@ -68,8 +70,11 @@ class Side:
                     _carry_out(sessions, Step(asked.role, "making", (asked.sql,)), found, schema)
                 found.told[-1] = self.witness.told()
                 for place, step in enumerate(script.steps):
+                    before = _refusals(found)
                     _carry_out(sessions, step, found, schema)
                     found.told[place] = self.witness.told()
+                    if _refusals(found) > before:
+                        found.refused.add(place)
                 sessions.close()
             finally:
                 sessions.close()
@@ -100,6 +105,10 @@ class _Sessions:
     def close(self) -> None:
         for connection in self.open.values():
             connection.close()
+
+
+def _refusals(found: Run) -> int:
+    return sum(count for (_, outcome), count in found.outcomes.items() if outcome == _REFUSED)
 
 
 def _carry_out(sessions: _Sessions, step: Step, found: Run, schema: str) -> None:
