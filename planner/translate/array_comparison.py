@@ -11,8 +11,9 @@ from catalog.errors import unsupported
 from planner.functions import casts, registry
 from planner.functions.comparison import comparable
 from planner.spark.builders import Expression, and_, call, is_simple, lambda_, not_, operand, or_, variable
+from planner.spark.evaluation import null_after
 from planner.spark.literals import literal
-from planner.spark.values import Value
+from planner.spark.values import Value, null_value
 from planner.tree import datum
 from planner.tree.nodes import Node
 
@@ -52,6 +53,10 @@ def _compared(translator: Translator, node: Node, signature: str, left: Value, i
     if not items:
         return literal(not node.useOr, BOOL)
     listed = registry.EQUALITIES if node.useOr else registry.INEQUALITIES
+    left_is_null, all_are_null = left.constant is None, all(item.constant is None for item in items)
+    if left_is_null or all_are_null:
+        computed = [value.sql for value in (left, *items) if not value.is_constant]
+        return Value(null_after(computed, "BOOLEAN"), BOOL) if computed else null_value(BOOL)
     constant = signature in listed and left.type_oid != BPCHAR and all(item.is_constant for item in items)
     first = translator.apply(signature, BOOL, left, items[0]).sql
     if constant and len(items) > 1:

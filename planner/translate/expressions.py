@@ -46,6 +46,7 @@ from planner.spark.builders import (
     raw,
     variable,
 )
+from planner.spark.evaluation import case_of_all
 from planner.spark.literals import literal
 from planner.spark.used_once import named, used_once
 from planner.spark.values import MISSING, Value, null_value, spark_type
@@ -215,6 +216,8 @@ class Translator:
             raise unsupported(f"the function {signature} with VARIADIC")
         self.statement.stable_arguments.check(signature, nodes)
         arguments = tuple(self.value(argument) for argument in nodes)
+        if self.context.builtins.functions[function].is_strict and any(each.constant is None for each in arguments):
+            return null_value(self.base(result_type))
         folded = constant_folding.folded(signature, arguments)
         if folded is not MISSING:
             return literal(folded, result_type)
@@ -320,8 +323,8 @@ class Translator:
     ) -> Value:
         typmod = _common_typmod([*results, default])
         if result_type != NUMERIC:
-            pairs = zip(conditions, (result.sql for result in results), strict=True)
-            return Value(case(*pairs, default=default.sql), result_type, typmod)
+            sql = case_of_all(conditions, [result.sql for result in results], default.sql)
+            return Value(sql, result_type, typmod)
         values, within = self._unified([*results, default])
         held = values[-1].held
         if numerics.is_static(values[-1]) or held.is_text:
@@ -404,7 +407,9 @@ class Translator:
         index = self.value(node.refupperindexpr[0])
         if index.type_oid != INT4:
             raise unsupported("a subscript that is not an integer")
-        return Value(call("get", array.sql, binary("-", index.sql, raw("1"))), container.oid)
+        # Beside a subscript that is NULL, Spark would not compute the array, nor raise its errors.
+        place = case((binary(">", index.sql, raw("0")), binary("-", index.sql, raw("1"))), default=raw("-1"))
+        return Value(call("get", array.sql, place), container.oid)
 
     def collate(self, node: Node) -> Value:
         self.check_collation(node.collOid)

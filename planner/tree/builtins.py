@@ -15,7 +15,7 @@ from catalog.errors import unsupported
 FUNCTIONS_QUERY: Final = """\
 SELECT p.oid::bigint, n.nspname::text, p.proname::text,
        ARRAY(SELECT a.oid::bigint FROM unnest(p.proargtypes) WITH ORDINALITY AS a(oid, i) ORDER BY i),
-       p.prorettype::bigint, p.prokind::text, p.provolatile::text
+       p.prorettype::bigint, p.prokind::text, p.provolatile::text, p.proisstrict
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"""
 
 TYPES_QUERY: Final = """\
@@ -26,7 +26,8 @@ WHERE n.nspname = 'pg_catalog' OR t.typtype IN ('b', 'd', 'e')"""
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A row of pg_proc. `kind` is prokind (f, a, w, p), `volatility` is provolatile (i, s, v)."""
+    """A row of pg_proc. `kind` is prokind (f, a, w, p), `volatility` is provolatile (i, s, v), `is_strict` proisstrict:
+    NULL for an argument that is NULL."""
 
     oid: int
     schema: str
@@ -35,6 +36,7 @@ class Function:
     result: int
     kind: str
     volatility: str
+    is_strict: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Builtins:
     def from_rows(cls, functions: Iterable[Sequence[Any]], types: Iterable[Sequence[Any]]) -> Builtins:
         """Read the rows of `FUNCTIONS_QUERY` and `TYPES_QUERY`, columns in their order."""
         return cls(
-            {row[0]: Function(row[0], row[1], row[2], tuple(row[3]), row[4], row[5], row[6]) for row in functions},
+            {row[0]: Function(row[0], row[1], row[2], tuple(row[3]), *row[4:]) for row in functions},
             {row[0]: Type(*row) for row in types},
         )
 
