@@ -78,7 +78,7 @@ CREATE FUNCTION pg_sluice.domain_obligations() RETURNS jsonb LANGUAGE sql STABLE
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'constraint', k.oid::bigint, 'kind', 'd' || k.contype::text, 'name', k.conname, 'relid', o.relid::bigint,
         'schema', n.nspname, 'table', c.relname, 'parent', NULL, 'parent_relid', NULL,
-        'columns', jsonb_build_array(a.attname),
+        'columns', jsonb_build_array(a.attname), 'base', format_type(b.type_oid, b.typmod),
         'query', format('SELECT 1 FROM (SELECT %I::%s AS value FROM %s) t WHERE %s LIMIT 1', a.attname,
                         format_type(b.type_oid, b.typmod), o.relid::regclass,
                         CASE k.contype WHEN 'n' THEN 'value IS NULL'

@@ -54,7 +54,7 @@ class Obligation:
     """A constraint to check, or, by its OID below 0, a UNIQUE index.
 
     `kind` is pg_constraint.contype, of a domain with `d` before it; `query` returns a row if the constraint is
-    violated.
+    violated. `base` is the base type of a domain's column.
     """
 
     constraint: int
@@ -68,6 +68,7 @@ class Obligation:
     columns: tuple[str, ...]
     query: str
     exclusion: Exclusion | None = None
+    base: str | None = None
 
     @property
     def identity(self) -> tuple[int, str, str]:
@@ -175,6 +176,7 @@ def _obligation(found: dict[str, Any]) -> Obligation:
         columns=tuple(found["columns"] or ()),
         query=found["query"],
         exclusion=exclusion_from_json(found["exclusion"]) if found.get("exclusion") else None,
+        base=found.get("base"),
     )
 
 
@@ -213,12 +215,13 @@ async def vouch(session: SessionContext, met: Sequence[Obligation]) -> None:
 @dataclass(frozen=True, slots=True)
 class Question:
     """PostgreSQL's part, if Spark cannot decide: whether a row of the table satisfies the condition. `types` are those
-    of its columns, by name.
+    of its columns, by name. `value` is the column that a domain's condition calls VALUE.
     """
 
     version: TableVersion
     types: Mapping[str, str]
     condition: str
+    value: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,12 +275,17 @@ async def _question(
     """The question that replaces what Spark refuses; raises the refusal if PostgreSQL cannot be asked either."""
     assert query is not None
     if (
-        wanted.kind != "c"
+        wanted.kind not in ("c", "dc")
         or refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED
         or not await may_be_asked(session, query)
     ):
         raise refusal
-    return Question(version, await column_types(session, wanted.relid), condition_of(wanted.query))
+    types, condition = await column_types(session, wanted.relid), condition_of(wanted.query)
+    if wanted.base is None:
+        return Question(version, types, condition)
+    # The domain itself would refuse rows with its own error.
+    [column] = wanted.columns
+    return Question(version, types | {column: wanted.base}, condition, column)
 
 
 async def look(
@@ -299,7 +307,7 @@ async def make_look(
     if progress is not None:
         progress.begin(progress.step, prepared.files, prepared.rows, looking=True)
     if question is not None:
-        if await has_row(session, question.version, question.types, question.condition):
+        if await has_row(session, question.version, question.types, question.condition, value=question.value):
             raise prepared.wanted.violation(None)
     elif prepared.excluding is not None:
         await _look_for_conflict(session, prepared.wanted, prepared.excluding, later=later)

@@ -130,6 +130,11 @@ class Words:
         return not self.are_all or self.may_build or not _CHANGING.isdisjoint(self.found)
 
     @property
+    def may_lock(self) -> bool:
+        """Whether one of them may be a function of advisory locks."""
+        return any("advisory" in word for word in self.found)
+
+    @property
     def may_build(self) -> bool:
         """Whether statements may be built from parts, and do anything."""
         return "execute" in self.found
@@ -170,6 +175,13 @@ async def trigger_texts(session: SessionContext, oids: Iterable[int]) -> tuple[l
     """The texts of the functions of these tables' triggers; whether any trigger is FOR EACH STATEMENT."""
     [sources] = await session.backend.run(Statement(_OF_TRIGGERS, (number_array(oids),)))
     return [str(source or b"", "utf-8") for source, _ in sources.rows], any(each == b"t" for _, each in sources.rows)
+
+
+async def may_leave_effects(session: SessionContext, functions: Collection[int]) -> bool:
+    """Whether functions of users, or those that they call, may do what a savepoint undoes, other than change rows."""
+    [called] = await session.backend.run(Statement(_CALLED, (number_array(functions),)))
+    words = await words_of(session, [str(source or b"", "utf-8") for source, _ in called.rows])
+    return words.may_do_more or words.may_build or words.may_lock
 
 
 async def may_tell_at_once(session: SessionContext, words: Words) -> bool:

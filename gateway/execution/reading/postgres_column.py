@@ -24,11 +24,12 @@ from gateway.backend.connection import BackendLostError
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
+from gateway.execution.reading.function_tables import may_leave_effects
 from gateway.execution.shadow.function_guard import guarding
 from gateway.execution.shadow.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies
 from gateway.session.cancel_listener import check
 from gateway.transaction.transaction import BEGIN
-from planner.plans.computable import acting_functions, is_computable
+from planner.plans.computable import acting_functions, functions_of_users, is_computable
 from planner.syntax.lexer import quoted
 from planner.tree.nodes import Node
 from storage.parquet.arrow_types import arrow_type
@@ -49,6 +50,8 @@ WHERE attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid AND at
     AND NOT attisdropped
 """
 _VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::pg_catalog.oid[])"
+_MADE_OID: Final = Statement(f"SELECT '{_MADE}'::pg_catalog.regclass::pg_catalog.oid::pg_catalog.int8")
+_NO_TABLE: Final = 0
 _EMPTY: Final = Statement(f"TRUNCATE {_SOURCE}, {_MADE}")
 
 
@@ -80,10 +83,13 @@ class ComputedColumns:
         take = Statement(f"SELECT {kept} FROM {_MADE} ORDER BY place", result_format=1, bodies_only=True)
         made: list[pa.RecordBatch] = []
         async with self._tables():
+            [[[made_in]]] = [result.rows for result in await session.backend.run(_MADE_OID)]
             async for batch in live_rows_aside(session.gateway.data_path, TableVersion(self.old, 0, (file,))):
                 await copy_rows(session, _SOURCE, (*self.old.columns, PLACE), placed(batch))
-                async with guarding(session):
-                    _, taken, _ = await session.backend.run(compute, take, _EMPTY)
+                async with guarding(session, undone_in=int(made_in or 0)):
+                    computed, taken = await session.backend.run(compute, take)
+                session.client.send(*computed.notices)
+                await session.backend.run(_EMPTY)
                 for found in await asyncio.to_thread(rows_of_bodies, schema.names, taken.bodies):
                     converted = binary_to_lake_form(replace(self.new, columns=tuple(wanted)), found)
                     made.append(pa.RecordBatch.from_arrays(converted.columns, schema=schema))
@@ -111,25 +117,36 @@ async def column_types(session: SessionContext, relid: int) -> dict[str, str]:
     return {(name or b"").decode(): (each or b"").decode() for name, each in types.rows}
 
 
-async def has_row(session: SessionContext, version: TableVersion, types: Mapping[str, str], condition: str) -> bool:
-    """Whether a row of the table, whose columns have these types, satisfies a condition."""
+async def has_row(
+    session: SessionContext, version: TableVersion, types: Mapping[str, str], condition: str, *, value: str | None
+) -> bool:
+    """Whether a row of the table, whose columns have these types, satisfies a condition. The condition is about all
+    columns, or about one, which it calls VALUE.
+    """
+    source = f"{_SOURCE} AS {quoted(version.table.name)}"
+    if value is not None:
+        only = tuple(column for column in version.table.columns if column.name == value)
+        version = replace(version, table=replace(version.table, columns=only))
+        source = f"(SELECT {quoted(value)} AS value FROM {_SOURCE}) AS t"
     table = version.table
     making = Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(table, types)})")
-    ask = Statement(f"SELECT 1 FROM {_SOURCE} AS {quoted(table.name)} WHERE {condition} LIMIT 1")
+    ask = Statement(f"SELECT 1 FROM {source} WHERE {condition} LIMIT 1")
     async with temporary_tables(session, making):
         async for batch in live_rows_aside(session.gateway.data_path, version):
             check(session)
             await copy_rows(session, _SOURCE, table.columns, batch)
-            async with guarding(session):
-                found, _ = await session.backend.run(ask, Statement(f"TRUNCATE {_SOURCE}"))
+            async with guarding(session, undone_in=_NO_TABLE):
+                [found] = await session.backend.run(ask)
+            session.client.send(*found.notices)
             if found.rows:
                 return True
+            await session.backend.run(Statement(f"TRUNCATE {_SOURCE}"))
     return False
 
 
 async def may_be_asked(session: SessionContext, query: Node) -> bool:
     """Whether PostgreSQL may compute the query over copied rows: it has no other effect. User-defined functions that
-    read the lake are detected at execution.
+    read the lake, or change any table, are detected at execution; other effects are guessed from their words.
     """
     builtins = session.gateway.builtins
     if not is_computable(query, builtins, made_by_users=True):
@@ -138,7 +155,10 @@ async def may_be_asked(session: SessionContext, query: Node) -> bool:
     if not acting:
         return True
     [found] = await session.backend.run(Statement(_VOLATILE, (number_array(acting),)))
-    return found.rows[0][0] is None
+    if found.rows[0][0] is None:
+        return True
+    of_users = functions_of_users(query)
+    return acting <= of_users and not await may_leave_effects(session, of_users)
 
 
 def _listed(table: Table, types: Mapping[str, str]) -> str:
