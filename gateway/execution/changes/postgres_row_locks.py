@@ -21,7 +21,6 @@ from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.shadow_execution import begin, chosen_positions, rows_of
 from gateway.execution.locks.row_locks import Strength, Waiting, check_may_look_again, lock_positions, unharmed
 from gateway.execution.reading.postgres_query import Computing, Locked, is_small
-from gateway.execution.shadow.function_guard import relay_rows, send_statement
 from gateway.execution.shadow.loaded_rows import Loaded, load_all
 from gateway.execution.shadow.shadow import shadow_rows
 from gateway.session.response_spool import ResponseSpool
@@ -87,14 +86,10 @@ async def _choose(  # noqa: PLR0917
     generated = (await rules(session, table)).generated
     columns = [column for column in table.columns if column.attnum not in generated]
     beside = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})
-    async with (
-        Computing(
-            session, query, beside, refusal, table.oid, made_by_users=True, locked=Locked({}), once=once
-        ) as computing,
-        computing.watched(),
-    ):
+    async with Computing(
+        session, query, beside, refusal, table.oid, made_by_users=True, locked=Locked({}), once=once
+    ) as computing:
         await begin(session, table, columns, loaded)
-        await send_statement(session, binding)
-        tag = await relay_rows(session, kept)
+        tag = await computing.send(binding, kept)
         [rows, *_] = await session.backend.run(shadow_rows(table, LOCKED), *TRIAL.undo)
     return Chosen(kept, int(tag.removeprefix("SELECT "))), rows_of(table, rows.bodies)

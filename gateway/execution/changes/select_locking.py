@@ -48,6 +48,7 @@ class LockingSelectPortal(SelectPortal):
     """A query that locks its rows, all of them before it returns any."""
 
     _once = False
+    _is_computing = False  # an error is then the statement's
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
@@ -79,7 +80,7 @@ class LockingSelectPortal(SelectPortal):
                 try:
                     done = await self._lock(reading)
                 except SluiceError as refusal:
-                    if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                    if self._is_computing or refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
                         raise
                     done = await self._rehearse(reading, refusal)
             await changing.finish()
@@ -125,6 +126,7 @@ class LockingSelectPortal(SelectPortal):
         """Have PostgreSQL compute the query's result over the locked rows."""
         locked = await locked_copies(self.session, self._routed.query, plan, batches, reading, refusal)
         kept = self._computed = ResponseSpool(only_rows=True)
+        self._is_computing = True
         async with Computing(
             self.session, self._routed.query, reading, refusal, made_by_users=True, locked=locked, once=self._once
         ) as computing:

@@ -77,7 +77,8 @@ class ComputedColumns:
         values = ", ".join(f"({expression})" for expression in self.expressions.values())
         compute = Statement(
             f"INSERT INTO {_MADE} (place, {listed}) SELECT {PLACE.name}, {values}"
-            f" FROM {_SOURCE} AS {quoted(self.old.name)} ORDER BY {PLACE.name}"
+            f" FROM {_SOURCE} AS {quoted(self.old.name)} ORDER BY {PLACE.name}",
+            of_client=True,
         )
         kept = ", ".join(kept_value(column, column_name(column.attnum)) for column in wanted)
         take = Statement(f"SELECT {kept} FROM {_MADE} ORDER BY place", result_format=1, bodies_only=True)
@@ -130,7 +131,7 @@ async def has_row(
         source = f"(SELECT {quoted(value)} AS value FROM {_SOURCE}) AS t"
     table = version.table
     making = Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(table, types)})")
-    ask = Statement(f"SELECT 1 FROM {source} WHERE {condition} LIMIT 1")
+    ask = Statement(f"SELECT 1 FROM {source} WHERE {condition} LIMIT 1", of_client=True)
     async with temporary_tables(session, making):
         async for batch in live_rows_aside(session.gateway.data_path, version):
             check(session)

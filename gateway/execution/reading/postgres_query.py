@@ -30,9 +30,10 @@ from gateway.backend.connection import BackendLostError, Result
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_relations
+from gateway.execution.reading.function_tables import may_leave_effects
 from gateway.execution.reading.plan_context import Reading, runnable
 from gateway.execution.reading.volatile_effects import LastingEffects
-from gateway.execution.shadow.function_guard import relay_rows, send_statement
+from gateway.execution.shadow.function_guard import changes_beside, count_of, relay_rows, send_statement
 from gateway.execution.shadow.shadow import MAY_COPY, copy_rows, put_rows, qualified, resume, runs_checks, suspending
 from gateway.execution.shadow.trigger_bypass import bypass_triggers, role_again
 from gateway.session.backend_setting import kept
@@ -83,7 +84,7 @@ NOT_IDLE: Final = Statement("SELECT pg_catalog.set_config('idle_in_transaction_s
 _PASSED_ON: Final = (SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DATA_CORRUPTED, SqlState.IO_ERROR)
 _VOLATILE_HINT: Final = (
     "PostgreSQL computes it over copies of rows. What volatile functions do besides lasts only where a plain SELECT"
-    " gives all of its rows at once. A function that only computes can be declared STABLE or IMMUTABLE."
+    " gives all of its rows at once. Elsewhere they may only compute, as their texts must show."
 )
 
 
@@ -215,6 +216,7 @@ class Computing:
         self._has_turns = False
         self._begun = False  # whether the savepoint has begun
         self._effects: LastingEffects | None = None
+        self._counts = False  # whether what its functions change is counted, because it would be undone
 
     async def __aenter__(self) -> Self:
         try:
@@ -251,6 +253,7 @@ class Computing:
         may_load = Statement(_MAY_LOAD, (number_array(self._filled), number_array(self._acting)))
         if self._acting or self._changes:
             *_, may = await backend.run(*beginning, may_load)
+            await self._check_effects(may)
             self._check_loading(may, wanted)
             self._begun = True
             asked = [TRIAL.begin, *limits, *holding, *(preparing if self._effects is None else [])]
@@ -282,20 +285,29 @@ class Computing:
 
     def _check_loading(self, may: Result, wanted: Sequence[Load]) -> None:
         """Read the answer to `_MAY_LOAD`: whether rows may be copied, how, and how many."""
-        versions = self._reading.versions
         if may.rows[0][0] != b"t":
             raise self._refusal
         self._may_copy = may.rows[0][1] == b"t"
         self._left = int(may.rows[0][2] or 0)
-        if may.rows[0][3]:
-            materialized = any(version.table.materialized for version in versions.values())
-            if not self._lasting or not self._may_copy or materialized:
-                raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
-        if may.rows[0][3] or self._changes:
-            self._effects = LastingEffects(self._session, versions, read_again=bool(self._users))
         whole = (file for load in wanted if load.is_whole for file in load.version.files)
         if sum(file.size_bytes for file in whole) > self._left:
             raise _too_much(self._refusal)
+
+    async def _check_effects(self, may: Result) -> None:
+        """Read of the same answer what VOLATILE functions need: their effects last, or they have none."""
+        versions, session, volatile = self._reading.versions, self._session, may.rows[0][3]
+        if volatile:
+            materialized = any(version.table.materialized for version in versions.values())
+            only_computes = not self._lasting and self._acting <= self._users
+            if (
+                materialized
+                or may.rows[0][1] != b"t"
+                or not (self._lasting or (only_computes and not await may_leave_effects(session, self._users)))
+            ):
+                raise unsupported(f"the volatile function {volatile.decode()}", hint=_VOLATILE_HINT)
+            self._counts = not self._lasting
+        if self._changes or (volatile and self._lasting):
+            self._effects = LastingEffects(session, versions, read_again=bool(self._users))
 
     async def _take_turns(self) -> None:
         turns, tables = self._session.gateway.shadow_turns, self._reading.context.tables
@@ -332,13 +344,15 @@ class Computing:
         session = self._session
         await session.cursors.watch()
         session.run_functions()
-        scans = Statement(_SCANS, (number_array(self._filled),))
-        _, before = await session.backend.run(IN_ONE_PROCESS, scans)
+        counted = [Statement(_SCANS, (number_array(self._filled),)), *([changes_beside(0)] if self._counts else [])]
+        _, *before = await session.backend.run(IN_ONE_PROCESS, *counted)
         yield
-        [after] = await session.backend.run(scans)
+        after = await session.backend.run(*counted)
         await session.cursors.check_unmoved()
-        if after.rows != before.rows:
+        if after[0].rows != before[0].rows:
             raise unsupported("a function that reads a lake table which is not in the query")
+        if self._counts and count_of(after[1]) != count_of(before[1]):
+            raise unsupported("a function that changes a table in a query of this form", hint=_VOLATILE_HINT)
         if self._effects is not None:
             await self._effects.take_copies()
 

@@ -18,6 +18,7 @@ INSERT INTO tickets (id, status) VALUES (4, 'open');
 SELECT id, number FROM tickets ORDER BY id;
 ALTER TABLE tickets ADD COLUMN w int NOT NULL DEFAULT warns(3), ADD COLUMN s serial;
 SELECT id, w, s FROM tickets ORDER BY id;
+ALTER TABLE tickets ALTER COLUMN w SET DEFAULT 6;
 ALTER TABLE tickets ADD COLUMN f int DEFAULT fails(21);
 
 -- a check
@@ -39,6 +40,7 @@ BEGIN;
 ALTER TABLE tickets ALTER COLUMN n TYPE int USING warns(n::int);
 ALTER TABLE tickets ADD COLUMN q int DEFAULT warns(3);
 SELECT id, n, q FROM tickets ORDER BY id;
+ALTER TABLE tickets ALTER COLUMN q SET DEFAULT 6;
 INSERT INTO tickets (id, n) VALUES (20, 5);
 SELECT id, n, q FROM tickets ORDER BY id;
 SAVEPOINT a;
