@@ -75,16 +75,17 @@ $$;
 
 -- The shadows that this transaction has scanned or changed, as `touches_of_each`; whether the table is newer than the
 -- one that was the `newest` then, and no other session has it; and whether functions have truncated it: the numbers are
--- then those until the TRUNCATE.
+-- then those until the TRUNCATE. What PostgreSQL has written anew, of a table with rows in the lake, is changed.
 CREATE FUNCTION pg_sluice.shadow_touches(newest bigint)
 RETURNS TABLE (relid bigint, scans bigint, added bigint, replaced bigint, made boolean, truncated boolean)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT r.relid::bigint, coalesce(n.scans, t.scans), coalesce(n.added, t.added), coalesce(n.replaced, t.replaced),
+    SELECT r.relid::bigint, coalesce(n.scans, t.scans), coalesce(n.added, t.added), coalesce(n.replaced, t.replaced) + w.columns,
         r.table_id > newest AND NOT EXISTS (SELECT FROM pg_sluice.published_shape p WHERE p.relid = r.relid),
         n.relid IS NOT NULL
     FROM pg_sluice.relation r JOIN pg_sluice.touches_of_each() t ON t.relid = r.relid
     LEFT JOIN pg_sluice.truncated n ON n.relid = r.relid
-    WHERE t.scans > 0 OR t.added > 0 OR t.replaced > 0 OR n.relid IS NOT NULL ORDER BY r.relid
+    CROSS JOIN LATERAL (SELECT count(*) AS columns FROM pg_sluice.column_obligation o WHERE o.relid = r.relid) w
+    WHERE t.scans > 0 OR t.added > 0 OR t.replaced > 0 OR n.relid IS NOT NULL OR w.columns > 0 ORDER BY r.relid
 $$;
 
 -- Backends whose gateway has filled the shadows that a function needs, and takes the function's changes there: rows of

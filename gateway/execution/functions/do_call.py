@@ -27,7 +27,7 @@ from gateway.execution.functions.filling_settings import SETTINGS
 from gateway.execution.functions.function_changes import MissedError, constrained, is_undecided, take_changes
 from gateway.execution.functions.opened_cursors import CURSORS, beside_cursor, copied_again, opened, saw
 from gateway.execution.functions.remembered_use import forgetting, note_used, used_before
-from gateway.execution.functions.shadow_touches import TOUCHES, touches
+from gateway.execution.functions.shadow_touches import TOUCHES, used_since
 from gateway.execution.functions.shadow_use import DoesMoreError, ShadowUse, end_watch, is_of_guard, use_until_now
 from gateway.execution.functions.sought_keys import Asked, SoughtKeys
 from gateway.execution.functions.statement_words import StatementWords
@@ -247,11 +247,11 @@ class GuardedPortal(StatementPortal):
         numbers = await effects_beside.numbering(session, self.words.found, ())
         use = await self._use(SCANS, written(()), *numbers, GUARDED.begin)
         number, cursors, before = use.newest, use.cursors, use.before
-        questions = scans(number), written(())
+        touched_now = [Statement(TOUCHES, (number,))] if self.words.may_define or self.words.may_build else []
+        questions = scans(number), written(()), *touched_now
         if not cursors.rows:
             session.cursors.filled.clear()
-        error: SluiceError | None = None
-        tag, left_open = "", list[tuple[bytes | None, ...]]()
+        error, tag, left_open = None, "", list[tuple[bytes | None, ...]]()
         session.transaction.fresh = False
         at_once = self.tells_at_once and await may_tell_at_once(session, self.words)
         if at_once:  # the notices show its progress
@@ -271,7 +271,8 @@ class GuardedPortal(StatementPortal):
             left_open = opened(cursors, session.cursors.others(now_open))
         await session.cursors.check_unmoved()
         again = not at_once and not cursors.rows and is_of_guard(error)
-        if [each.rows for each in after] == [each.rows for each in use.then[:2]] and not left_open and not again:
+        same = [each.rows for each in after[:2]] == [each.rows for each in use.then[:2]]
+        if same and not (left_open or again or any(used_since(before, each) for each in after[2:])):
             if error is not None:
                 await self._give(answers)
                 raise error
@@ -280,7 +281,7 @@ class GuardedPortal(StatementPortal):
         if at_once:
             raise unsupported("a function that reads a lake table")
         [now] = await backend.run(Statement(TOUCHES, (number,)))
-        used = {oid: each for oid, each in touches(now).items() if each != before.get(oid) and not each.made}
+        used = used_since(before, now)
         touched = set(used)
         if (fetched := self._fetched()) is not None and saw(session, fetched, cursors, touched):
             await backend.run(GUARDED.release, UNWATCHED, KEEP_OWN)

@@ -413,7 +413,7 @@ class FilledShadows:
         session.transaction.late.tables |= deferring
         lasts = bool(truncated or deferring or self.must_last or (changed and not self.may_change))
         # Other sessions may fill these shadows before the transaction ends.
-        undone = [FILLED.again] if self.is_alone and not lasts else []
+        undone = [FILLED.again] if self.is_alone and not lasts else [*map(catalog_calls.vouch_columns, self.altered)]
         texts = []
         if not self.quiet >= self.words:
             texts.append(effects_beside.uncounted(self.sought.sql, await name_arrays(session, self.words)))

@@ -70,6 +70,11 @@ def touches(result: Result) -> dict[int, Touch]:
     }
 
 
+def used_since(before: Mapping[int, Touch], answer: Result) -> dict[int, Touch]:
+    """The shadows that were touched since, but for tables that the statement itself has made."""
+    return {oid: each for oid, each in touches(answer).items() if each != before.get(oid) and not each.made}
+
+
 def check_copied(before: Mapping[int, Touch], now: Mapping[int, Touch], copied: Collection[int]) -> None:
     """Raise 0A000 if code of a table's owner has changed other rows than those that were `copied` to these tables,
     with triggers bypassed.
