@@ -317,7 +317,7 @@ BEGIN
         ELSIF NOT created THEN
             has_rows := false;  -- rows that somebody has put there the guard has seen
         ELSE
-            has_rows := pg_relation_size(c.oid) > 0;
+            has_rows := pg_relation_size(c.oid) > 0 AND NOT pg_sluice.is_filled();  -- else the gateway takes them
         END IF;
         IF has_rows THEN
             PERFORM pg_sluice.refuse(command.command_tag || ' from within a function, or over catalog tables,');

@@ -75,16 +75,17 @@ $$;
 
 -- The shadows that this transaction has scanned or changed, as `touches_of_each`; whether the table is newer than the
 -- one that was the `newest` then, and no other session has it; and whether functions have truncated it: the numbers are
--- then those until the TRUNCATE.
+-- then those until the TRUNCATE. What PostgreSQL has written anew, of a table with rows in the lake, is changed.
 CREATE FUNCTION pg_sluice.shadow_touches(newest bigint)
 RETURNS TABLE (relid bigint, scans bigint, added bigint, replaced bigint, made boolean, truncated boolean)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT r.relid::bigint, coalesce(n.scans, t.scans), coalesce(n.added, t.added), coalesce(n.replaced, t.replaced),
+    SELECT r.relid::bigint, coalesce(n.scans, t.scans), coalesce(n.added, t.added), coalesce(n.replaced, t.replaced) + w.columns,
         r.table_id > newest AND NOT EXISTS (SELECT FROM pg_sluice.published_shape p WHERE p.relid = r.relid),
         n.relid IS NOT NULL
     FROM pg_sluice.relation r JOIN pg_sluice.touches_of_each() t ON t.relid = r.relid
     LEFT JOIN pg_sluice.truncated n ON n.relid = r.relid
-    WHERE t.scans > 0 OR t.added > 0 OR t.replaced > 0 OR n.relid IS NOT NULL ORDER BY r.relid
+    CROSS JOIN LATERAL (SELECT count(*) AS columns FROM pg_sluice.column_obligation o WHERE o.relid = r.relid) w
+    WHERE t.scans > 0 OR t.added > 0 OR t.replaced > 0 OR n.relid IS NOT NULL OR w.columns > 0 ORDER BY r.relid
 $$;
 
 -- Backends whose gateway has filled the shadows that a function needs, and takes the function's changes there: rows of
@@ -169,3 +170,34 @@ CREATE FUNCTION pg_sluice.may_call_users(changed oid) RETURNS boolean LANGUAGE s
             SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
             WHERE a.attrelid = changed AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype = 'd')
 $$;
+
+-- The use of sequences before a statement that may be undone and executed again: of those that have such a name, and of
+-- those that give numbers to such tables, if the client might set them itself. `others`: of any, where they are few.
+CREATE FUNCTION pg_sluice.sequences_used(tables oid[], names name[], others boolean) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    client name := pg_sluice.client_role();
+BEGIN
+    PERFORM pg_sluice.authorize('sequences_used');
+    RETURN (
+        WITH named AS (SELECT c.oid FROM pg_class c WHERE c.relname = ANY (names) UNION SELECT unnest(tables)),
+        found AS (
+            SELECT n.oid FROM named n
+            UNION SELECT q.seqrelid FROM pg_sequence q WHERE others AND (SELECT count(*) FROM pg_sequence) <= 100
+            UNION SELECT d.objid FROM named n JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = n.oid
+                WHERE d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+            UNION SELECT d.refobjid FROM named n JOIN pg_attrdef f ON f.adrelid = n.oid
+                JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                WHERE d.refclassid = 'pg_class'::regclass)
+        SELECT jsonb_agg(pg_sluice.sequence_use(c.oid)) FROM found JOIN pg_class c USING (oid)
+        WHERE (c.relpersistence = 'p' OR c.relnamespace = pg_my_temp_schema())
+            AND CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(client, c.oid, 'UPDATE') END);
+END $$;
+
+-- The same statement was undone: its numbers are given again, as far as nobody has taken another since.
+CREATE FUNCTION pg_sluice.rewind_sequences(used jsonb) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('rewind_sequences');
+    PERFORM pg_sluice.rewind(u) FROM jsonb_array_elements(used) u;
+END $$;

@@ -333,6 +333,48 @@ BEGIN
     EXECUTE format('REFRESH MATERIALIZED VIEW %s', shadow::regclass);
 END $$;
 
+-- The number that a sequence has given last, and, for this transaction, how often it was asked for one, and read.
+CREATE FUNCTION pg_sluice.sequence_use(sequence oid) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    last bigint; called boolean;
+BEGIN
+    BEGIN
+        EXECUTE format('SELECT last_value, is_called FROM %s', sequence::regclass) INTO last, called;
+        RAISE EXCEPTION USING ERRCODE = 'SLU03';  -- frees the lock
+    EXCEPTION WHEN SQLSTATE 'SLU03' THEN
+        NULL;
+    END;
+    RETURN jsonb_build_object('sequence', sequence::bigint, 'last', last, 'called', called,
+        'asked', pg_stat_get_xact_blocks_fetched(sequence), 'read', pg_stat_get_xact_numscans(sequence));
+END $$;
+
+-- Have a sequence give the numbers again that this transaction has taken since that use of it, if nobody else has taken
+-- one meanwhile: each takes one page, so all are counted. A lock that others do not wait for tells whether somebody may
+-- take one now; the savepoint's end frees it, and leaves the sequence as it was set.
+CREATE FUNCTION pg_sluice.rewind(used jsonb) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET event_triggers = off SET lock_timeout = '1ms' AS $$
+DECLARE
+    sequence oid := (used ->> 'sequence')::bigint::oid; former bigint := used ->> 'last'; was_called boolean := used ->> 'called';
+    taken bigint := pg_stat_get_xact_blocks_fetched(sequence) - (used ->> 'asked')::bigint; last bigint; called boolean; q record;
+BEGIN
+    SELECT s.seqincrement, c.relowner::regrole AS owner INTO q
+        FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence AND s.seqcache = 1;
+    IF NOT FOUND OR taken <= 0 OR pg_stat_get_xact_numscans(sequence) <> (used ->> 'read')::bigint THEN
+        RETURN;
+    END IF;
+    BEGIN
+        EXECUTE format('ALTER SEQUENCE %s OWNER TO %s', sequence::regclass, q.owner);
+        EXECUTE format('SELECT last_value, is_called FROM %s', sequence::regclass) INTO last, called;
+        IF called AND last = former + q.seqincrement * (taken - CASE WHEN was_called THEN 0 ELSE 1 END) THEN
+            PERFORM setval(sequence::regclass, former, was_called);
+        END IF;
+        RAISE EXCEPTION USING ERRCODE = 'SLU03';
+    EXCEPTION WHEN lock_not_available OR SQLSTATE 'SLU03' THEN
+        NULL;
+    END;
+END $$;
+
 DO $$
 DECLARE
     f regprocedure;

@@ -155,6 +155,8 @@ _OPEN_SHADOW: Final = own(f"SELECT pg_sluice.open_shadow({_OID})")
 _SET_REPLICATION_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1, $2::pg_catalog.oid[])")
 _SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1, $2)")
 _PRECEDE_LATE: Final = own("SELECT pg_sluice.precede_late()")
+_SEQUENCES_USED: Final = own("SELECT pg_sluice.sequences_used($1::pg_catalog.oid[], $2::pg_catalog.name[], $3)")
+_REWIND_SEQUENCES: Final = own("SELECT pg_sluice.rewind_sequences($1::pg_catalog.jsonb)")
 _BEGIN_EMPTYING: Final = own(f"SELECT pg_sluice.begin_emptying({_OID})")
 _END_EMPTYING: Final = own(f"SELECT pg_sluice.end_emptying({_OID})")
 _NOTE_UPDATES: Final = own(f"SELECT pg_sluice.note_updates({_OID})")
@@ -193,6 +195,17 @@ def set_filled(*, filled: bool, unchecked: bool = False) -> Statement:
 def precede_late() -> Statement:
     """Before a statement that may queue deferred triggers: queue an event of ours before theirs."""
     return Statement(_PRECEDE_LATE)
+
+
+def sequences_used(tables: Iterable[int], names: str, *, others: bool) -> Statement:
+    """The use of sequences of these tables and names (an array), before an execution that may be undone; that of all
+    `others`, if they are few."""
+    return Statement(_SEQUENCES_USED, (number_array(tables), names, "true" if others else "false"))
+
+
+def rewind_sequences(used: str | bytes) -> Statement:
+    """Sequences give the numbers again that were taken since that use of them."""
+    return Statement(_REWIND_SEQUENCES, (used,))
 
 
 def empty_shadow(relid: int, process_id: int) -> tuple[Statement, Statement, Statement]:

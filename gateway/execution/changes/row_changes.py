@@ -303,7 +303,8 @@ class Changing:
         for each in written:
             table, change = each.version.table, row_change(each.result, each.version)
             if each.result.positions:
-                replaced = Replaced(each.version, change, each.result.positions, each.sources, each.updates, mixed=True)
+                positions, sources = each.result.positions, each.sources
+                replaced = Replaced(each.version, change, positions, sources, each.updates, mixed=True, judged=True)
                 foreign_keys = await referring(session, table, None)
                 parts = replaced.parts()
                 self._events += [

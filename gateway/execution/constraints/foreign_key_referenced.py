@@ -92,7 +92,8 @@ class Replaced:
     """Rows of `version` that a staged change deletes or replaces, by the path of their data file.
 
     `updated`: they got other values; `sources` pairs these with them, if known, and has NULL for other new rows.
-    `mixed`: of unpaired rows, it is unknown which were deleted and which updated.
+    `mixed`: of unpaired rows, it is unknown which were deleted and which updated. `judged`: PostgreSQL has deleted them
+    in shadows, and has refused what RESTRICT forbids.
     """
 
     version: TableVersion
@@ -101,6 +102,7 @@ class Replaced:
     sources: pa.Table | None
     updated: bool
     mixed: bool = False
+    judged: bool = False
 
     def parts(self) -> list[Replaced]:
         """The updated rows and the deleted ones, if known."""
@@ -143,7 +145,7 @@ async def consequence(
     added rows since.
     """
     table = replaced.version.table
-    action = foreign_key.on_update if replaced.updated else foreign_key.on_delete
+    action = _action(replaced, foreign_key)
     gone = await asyncio.to_thread(_gone, session.gateway.data_path, replaced, foreign_key)
     # Only NO ACTION checks whether another row has got the key. A statement without new rows has given it to none.
     remade = action is Action.NO_ACTION or (replaced.updated and gone.replaced is None)
@@ -189,6 +191,14 @@ async def consequence(
     validation = Validation(foreign_key.oid, snapshot, again, name=foreign_key.name)
     session.transaction.validate(foreign_key.child, validation)
     return wanted
+
+
+def _action(replaced: Replaced, foreign_key: ForeignKey) -> Action:
+    """The action on removed rows."""
+    action = foreign_key.on_update if replaced.updated else foreign_key.on_delete
+    if replaced.judged and action is Action.RESTRICT and foreign_key.on_update is Action.NO_ACTION:
+        return Action.NO_ACTION  # PostgreSQL has refused deletions, so an UPDATE has changed the key
+    return action
 
 
 def _unmet(child: Current, acted: Collection[str]) -> list[LiveFile]:

@@ -21,12 +21,13 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
 from gateway.execution.changes.row_changes import Changing, commit_with
 from gateway.execution.constraints.constraint_validation import meet, obligations
+from gateway.execution.functions import effects_beside
 from gateway.execution.functions.filled_shadows import FilledShadows
 from gateway.execution.functions.filling_settings import SETTINGS
-from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
+from gateway.execution.functions.function_changes import MissedError, constrained, is_undecided, take_changes
 from gateway.execution.functions.opened_cursors import CURSORS, beside_cursor, copied_again, opened, saw
 from gateway.execution.functions.remembered_use import forgetting, note_used, used_before
-from gateway.execution.functions.shadow_touches import TOUCHES, touches
+from gateway.execution.functions.shadow_touches import TOUCHES, used_since
 from gateway.execution.functions.shadow_use import DoesMoreError, ShadowUse, end_watch, is_of_guard, use_until_now
 from gateway.execution.functions.sought_keys import Asked, SoughtKeys
 from gateway.execution.functions.statement_words import StatementWords
@@ -120,8 +121,8 @@ class GuardedPortal(StatementPortal):
         begins, expected = not transaction.open, self._texts.expected
         code, *named = await transaction.begin(CODE, *([await naming(session, expected)] if expected else []))
         transaction.fresh = transaction.fresh or begins
-        if await self._texts.find(code, self._sources, keeps=not self._is_of(_EXECUTE)):
-            [self._named] = named
+        if await self._texts.find(code, self._sources, keeps=not self._is_of(_EXECUTE)) and named:
+            [self._named] = named  # none where another session has found the words meanwhile
 
     async def execute_guarded(self) -> None:
         """Execute it, now that the words of its texts are known."""
@@ -243,13 +244,14 @@ class GuardedPortal(StatementPortal):
     async def _carry_out(self, answers: ResponseSpool) -> tuple[str, FilledShadows | None, set[int]]:
         """Execute over empty shadows. If it used any, undo it, and return which to fill, and how."""
         session, backend = self.session, self.session.backend
-        use = await self._use(SCANS, written(()), GUARDED.begin)
+        numbers = await effects_beside.numbering(session, self.words.found, ())
+        use = await self._use(SCANS, written(()), *numbers, GUARDED.begin)
         number, cursors, before = use.newest, use.cursors, use.before
-        questions = scans(number), written(())
+        touched_now = [Statement(TOUCHES, (number,))] if self.words.may_define or self.words.may_build else []
+        questions = scans(number), written(()), *touched_now
         if not cursors.rows:
             session.cursors.filled.clear()
-        error: SluiceError | None = None
-        tag, left_open = "", list[tuple[bytes | None, ...]]()
+        error, tag, left_open = None, "", list[tuple[bytes | None, ...]]()
         session.transaction.fresh = False
         at_once = self.tells_at_once and await may_tell_at_once(session, self.words)
         if at_once:  # the notices show its progress
@@ -269,7 +271,8 @@ class GuardedPortal(StatementPortal):
             left_open = opened(cursors, session.cursors.others(now_open))
         await session.cursors.check_unmoved()
         again = not at_once and not cursors.rows and is_of_guard(error)
-        if [each.rows for each in after] == [each.rows for each in use.then[:2]] and not left_open and not again:
+        same = [each.rows for each in after[:2]] == [each.rows for each in use.then[:2]]
+        if same and not (left_open or again or any(used_since(before, each) for each in after[2:])):
             if error is not None:
                 await self._give(answers)
                 raise error
@@ -278,7 +281,7 @@ class GuardedPortal(StatementPortal):
         if at_once:
             raise unsupported("a function that reads a lake table")
         [now] = await backend.run(Statement(TOUCHES, (number,)))
-        used = {oid: each for oid, each in touches(now).items() if each != before.get(oid) and not each.made}
+        used = used_since(before, now)
         touched = set(used)
         if (fetched := self._fetched()) is not None and saw(session, fetched, cursors, touched):
             await backend.run(GUARDED.release, UNWATCHED, KEEP_OWN)
@@ -286,7 +289,7 @@ class GuardedPortal(StatementPortal):
         if cursors.rows or fetched is not None:
             raise beside_cursor()
         self.check_repeatable(settled=False)
-        await backend.run(GUARDED.again, GUARDED.release)
+        await backend.run(*GUARDED.undo, *effects_beside.rewind(use.then[2 : 2 + len(numbers)]))
         shadows = FilledShadows(session, SoughtKeys(session, self._asked), number, before)
         shadows.begin_with(used)
         return tag, shadows, touched
@@ -455,9 +458,8 @@ class GuardedPortal(StatementPortal):
             elif ends:
                 await commit_with(session, tag)
             return True
-        constrained = {oid for each in wanted for oid in (each.relid, each.parent_relid)}
-        if constrained & {*changed, *locked}:
-            raise unsupported("a function that changes a lake table and its rows")
+        if shadows.alters(constrained(wanted, changed, locked)):
+            return False
         async with Changing(self, "a function", *changed) as changing:
             sql, left_out = self.analysis.sql, shadows.left_out
             try:

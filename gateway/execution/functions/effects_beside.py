@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import FIRST_USER_OID
+from gateway.backend import catalog_calls
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.own_text import escaped
-from gateway.execution.reading.function_tables import QUALIFIED
+from gateway.execution.reading.function_tables import QUALIFIED, name_arrays
 from gateway.execution.reading.function_text import TEXT
+
+if TYPE_CHECKING:
+    from gateway.backend.connection import Result
+    from gateway.session.session_context import SessionContext
 
 # How many rows the transaction has changed.
 _CHANGED: Final = """pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
@@ -40,6 +45,11 @@ WHERE relkind OPERATOR(pg_catalog.=) 'r' AND relnamespace OPERATOR(pg_catalog.=)
 _ACTS: Final = escaped(
     r"set_config|notify|listen|pg_export_snapshot|\m(lock|prepare|deallocate|discard|load)\M"
     r"|(^|;|\mbegin|\mthen|\melse|\mloop|'|\$|\*/|--[^\n]*\n)\s*(set|reset)\M"
+)
+# What may take numbers of sequences, and what may do else with them.
+_NUMBERING: Final = frozenset({"nextval", "insert", "merge", "update", "copy", "execute"})
+_OF_SEQUENCES: Final = frozenset(
+    {"setval", "last_value", "pg_sequences", "pg_sequence_last_value", "pg_get_sequence_data"}
 )
 _MAY_ACT: Final = f"""
 SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) {_ACTS} OR EXISTS (
@@ -76,3 +86,18 @@ def uncounted(sql: str, names: Sequence[str]) -> Statement:
     """The question whether a statement, or functions of these names (`name_arrays`), may have effects that are not
     counted."""
     return Statement(_MAY_ACT, (sql, *names))
+
+
+async def numbering(session: SessionContext, words: Collection[str], tables: Iterable[int]) -> list[Statement]:
+    """The question for the use of sequences before a statement of these words and tables that may be undone; its answer
+    is for `rewind`. None if it takes no numbers, or may read sequences as well."""
+    names = {word.rpartition(".")[2] for word in words}
+    if names.isdisjoint(_NUMBERING) or not names.isdisjoint(_OF_SEQUENCES):
+        return []
+    found, _ = await name_arrays(session, words)
+    return [catalog_calls.sequences_used(tables, found, others="execute" in names)]
+
+
+def rewind(answers: Sequence[Result]) -> list[Statement]:
+    """What gives numbers again that were taken since these `answers`, once all else is undone."""
+    return [catalog_calls.rewind_sequences(used) for each in answers if (used := each.rows[0][0]) is not None]

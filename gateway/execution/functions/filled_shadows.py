@@ -8,7 +8,8 @@ rows, and the shadows are empty again. Other effects of the statement last.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
@@ -21,14 +22,24 @@ from gateway.backend.messages_aside import PLANS_MAX
 from gateway.backend.own_message import LOCKED
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
-from gateway.execution.changes.shadow_execution import rows_aside, rows_of
+from gateway.execution.changes.shadow_execution import rows_aside
 from gateway.execution.functions import effects_beside
 from gateway.execution.functions.filling_settings import SETTINGS, set_while_filled
 from gateway.execution.functions.lake_copies import Copies, copy_whole, empty_shadows, has_parents
 from gateway.execution.functions.opened_cursors import CURSORS
-from gateway.execution.functions.shadow_touches import TOUCHES, Touch, check_copied, touches
+from gateway.execution.functions.shadow_touches import TOUCHES, Touch, Use, check_copied, touches
 from gateway.execution.functions.sought_keys import SoughtKeys
-from gateway.execution.functions.taken_rows import Taken, conditions, existing_of, mark_of, missing_key, too_large
+from gateway.execution.functions.taken_rows import (
+    Taken,
+    altered_of,
+    check_newest,
+    conditions,
+    existing_of,
+    locked_only,
+    mark_of,
+    missing_key,
+    too_large,
+)
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
 from gateway.execution.reading.function_tables import name_arrays
@@ -71,19 +82,20 @@ class FilledShadows:
         self.versions: dict[int, TableVersion] = {}
         self.mark = SchemaMark(0, 0)
         self._marks: dict[int, str] = {}
-        self._counts: Mapping[int, Touch] = {}
+        self._use = Use({}, {})
         self._settings: list[bytes | None] = []
         self.unread = frozenset[int]()  # of `versions`, those that are not copied
         self.unchecked = False
         self.exclusive: set[int] = set()  # tables that the statement truncates
+        self.altered: set[int] = set()  # tables whose columns or constraints it changes, beside their rows
         # Tables that the statement searches by keys, with the keys; and the copied rows.
         self.by_keys: dict[int, WantedKeys] = {}
         self._found: dict[int, Loaded] = {}
         self.sought = sought
         self._fresh: dict[int, int] = {}  # how many rows the statement has made
-        self._touched: Mapping[int, Touch] = {}
         self.cursors = Result()  # the backend's after the statement, but for those over the lake
         self._beside = Result()
+        self._numbers: Sequence[Result] = ()  # the use of sequences before the statement
         self._ahead: list[Result] = []  # what `take` asks of a statement that only reads
         self._begun = False
         self.emptied = frozenset[int]()  # tables that the statement has truncated before it used them
@@ -108,12 +120,14 @@ class FilledShadows:
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
         self.versions = await self._seen(oids, newest)
-        self.unread, self.unchecked = frozenset(unread), unchecked
-        if session.transaction.implicit:
-            self.unread -= copy_whole(self.versions, self.by_keys, self.sought.tables)
-            self.unchecked = unchecked and not has_parents(self.versions, self.unread | self.by_keys.keys())
+        await check_newest(session, [self.versions[oid] for oid in self.altered & self.versions.keys()])
+        self.unread, self.unchecked = frozenset(unread) - self.altered, unchecked and not self.altered
+        waits = not session.transaction.implicit
+        self.unread -= copy_whole(self.versions, self.by_keys, self.sought.tables, others_wait=waits)
+        self.unchecked = self.unchecked and not has_parents(self.versions, self.unread | self.by_keys.keys())
         self.by_keys |= (guessed := await self.sought.expect(self.versions, self.unread, self.by_keys))
-        self.unread, self.unchecked = self.unread - guessed.keys(), self.unchecked or (unchecked and bool(guessed))
+        self.unread = self.unread - guessed.keys()
+        self.unchecked = self.unchecked or (unchecked and bool(guessed))
         self._found = await self._find()
         few = self.unread | self._found.keys()
         copied = [version for oid, version in self.versions.items() if oid not in few]
@@ -136,11 +150,13 @@ class FilledShadows:
         copies = Copies(tables, filled, self._found)
         copying = await copies.begin(session, begin, None if is_first else touched) if filled else None
         marks = [mark_of(each.oid) for each in tables]
+        numbers = await effects_beside.numbering(session, self.words, self.versions)
         preceding = [catalog_calls.precede_late()] if any(table.defers for table in tables) else []
         begun = begin if copying is None else copying.few
         answers = await backend.run(
             *begun,
             *marks,
+            *numbers,
             *([] if copying is None else [role_again(copying.role)]),
             *preceding,
             touched,
@@ -153,15 +169,15 @@ class FilledShadows:
         if copying is None:
             session.transaction.enlistment.confirm_all(tables, answers[len(begin) - len(tables) :])
         answers = answers[len(begun) :]
-        found = answers[: len(marks)]
+        found, self._numbers = answers[: len(marks)], answers[len(marks) : len(marks) + len(numbers)]
         counts, _, _, self._beside, *_ = answers[-5 - len(printing) :]
         self._marks = {
             table.oid: value.decode() for table, each in zip(tables, found, strict=True) if (value := each.rows[0][0])
         }
-        self._counts = touches(counts)
+        self._use = Use(touches(counts), {})
         if copying is not None:
             before = self.before if copying.before is None else touches(copying.before)
-            check_copied(before, self._counts, self.versions)
+            check_copied(before, self._use.before, self.versions)
         if session.transaction.read_only.stands:
             await backend.run(READ_ONLY)
         check(session)
@@ -222,10 +238,9 @@ class FilledShadows:
         ended, (counts, now_open, *self._ahead) = answers[: len(printing)], answers[len(printing) :]
         self.cursors = self._session.cursors.others(now_open)
         await self.sought.read(ended, self.versions)
-        now = touches(counts)
-        self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
+        self._use = Use.between(self._use.before, touches(counts))
         self._note_truncated()
-        unseen = {oid for oid, each in self._touched.items() if not each.made and self._is_unseen(oid)}
+        unseen = {oid for oid, each in self._use.now.items() if not each.made and self._is_unseen(oid)}
         for oid in unseen & self.by_keys.keys() - self.sought.tables:
             del self.by_keys[oid]
         return unseen
@@ -235,9 +250,9 @@ class FilledShadows:
         others = [oid for oid in unseen if oid not in self.versions]
         known = {**self.versions, **(await versions(self._session, others) if others else {})}
         large = await self.sought.worth(known[oid] for oid in (known.keys() & unseen) - self.exclusive)
-        self._copy_whole([oid for oid in large if self._scans_since(oid) > PLANS_MAX])
+        self._copy_whole([oid for oid in large if self._use.scans(oid) > PLANS_MAX])
         for oid in large & self.sought.tables:
-            keys = self.sought.learnt(oid, self.by_keys.get(oid), self._scans_since(oid))
+            keys = self.sought.learnt(oid, self.by_keys.get(oid), self._use.scans(oid))
             if keys is None:
                 self._copy_whole([oid])
             else:
@@ -266,36 +281,27 @@ class FilledShadows:
 
     def begin_with(self, touched: Mapping[int, Touch]) -> None:
         """What the statement has done over empty shadows."""
-        self._counts, self._touched = self.before, touched
+        self._use = Use(self.before, touched)
         self._note_truncated()
 
     def _note_truncated(self) -> None:
-        truncated = {oid for oid, each in self._touched.items() if each.truncated}
-        self._late = {oid for oid in truncated - self.exclusive if not self._touched[oid].made}
+        truncated = {oid for oid, each in self._use.now.items() if each.truncated}
+        self._late = {oid for oid in truncated - self.exclusive if not self._use.now[oid].made}
         self.exclusive |= self._late
-        self.emptied = frozenset(oid for oid in truncated if not self._is_read(oid))
+        self.emptied = frozenset(oid for oid in truncated if not self._use.reads(oid))
 
     def _is_unseen(self, oid: int) -> bool:
         if oid in self._late:
             return True
         if oid in self._found and oid in self.sought.tables | self.sought.refused:
-            return self.sought.lacks(oid, self.by_keys.get(oid), self._scans_since(oid))
+            return self.sought.lacks(oid, self.by_keys.get(oid), self._use.scans(oid))
         if oid in self._found:  # scanned once by the statement itself, before any user's code
-            return self._scans_since(oid) > 1
-        return oid not in self.versions or (oid in self.unread and self._is_read(oid))
-
-    def _scans_since(self, oid: int) -> int:
-        return self._touched[oid].scans - self._counts.get(oid, Touch()).scans
+            return self._use.scans(oid) > 1
+        return oid not in self.versions or (oid in self.unread and self._use.reads(oid))
 
     def only_added(self, oids: Collection[int]) -> set[int]:
         """The tables that only got new rows."""
-        return {oid for oid in oids if not self._is_read(oid)}
-
-    def _is_read(self, oid: int) -> bool:
-        before, now = self._counts.get(oid, Touch()), self._touched[oid]
-        if now.truncated and now.added > before.added:  # these rows are gone, and so is what forbade them
-            return True
-        return now.scans > before.scans or now.replaced > before.replaced
+        return {oid for oid in oids if not self._use.reads(oid)}
 
     @property
     def lacking(self) -> set[int]:
@@ -305,24 +311,20 @@ class FilledShadows:
     @property
     def left_out(self) -> bool:
         """Whether left-out data may forbid the changes: keys of other rows, referenced rows."""
-        return self.unchecked or not self.lacking.isdisjoint(self._touched)
+        return self.unchecked or not self.lacking.isdisjoint(self._use.now)
 
     @property
     def acted(self) -> dict[int, frozenset[str]]:
         """The files whose rows are all in shadows, by path, for tables by OID. Over these PostgreSQL has carried out
         the actions of foreign keys.
         """
-        few = self.unread | self._found.keys()
-        return {
-            oid: frozenset(file.path for file in version.files)
-            for oid, version in self.versions.items()
-            if oid not in few or oid in self.emptied
-        }
+        lacking, versions = self.lacking, self.versions.items()
+        return {oid: frozenset(file.path for file in each.files) for oid, each in versions if oid not in lacking}
 
     @property
     def grown(self) -> frozenset[int] | None:
         """The tables that got rows, if that is all that the statement has done."""
-        oids = set(self._touched)
+        oids = set(self._use.now)
         return None if self.lasts or self.only_added(oids) != oids else frozenset(oids)
 
     def _may_forbid(self, oid: int) -> bool:
@@ -336,20 +338,20 @@ class FilledShadows:
     @property
     def hides_errors(self) -> bool:
         """The statement has failed: whether left-out data could have raised another error first."""
-        return any(self._may_forbid(oid) and self._is_changed(oid) for oid in self._touched)
+        return any(self._may_forbid(oid) and self._use.changes(oid) for oid in self._use.now)
 
     @property
     def is_doubtful(self) -> bool:
         """All is taken: whether left-out data may have forbidden, at its time, what nothing forbids in the end."""
-        return any(self._may_forbid(oid) and self._is_doubtful(oid) for oid in self._touched)
+        return any(self._may_forbid(oid) and self._is_doubtful(oid) for oid in self._use.now)
 
     def _is_doubtful(self, oid: int) -> bool:
         """`is_doubtful` for one table: rows that were undone since, or are referenced only by now."""
-        if self._touched[oid].truncated:
+        if self._use.now[oid].truncated:
             return self._fresh.get(oid, 0) > 0
-        added, replaced = self._since(oid)
+        added, replaced = self._use.rows(oid)
         parents = {key.parent for key in self.versions[oid].table.foreign_keys if self.unchecked}
-        if (added or replaced) and any(map(self._changes_keys, parents & self._touched.keys())):
+        if (added or replaced) and any(map(self._changes_keys, parents & self._use.now.keys())):
             return True
         fresh = self._fresh.get(oid, 0)
         if oid in self._found and oid in self.sought.tables:
@@ -362,12 +364,12 @@ class FilledShadows:
 
     def _changes_keys(self, oid: int) -> bool:
         """Whether rows that others reference may have come, gone, or changed."""
-        return self._since(oid) != (0, 0) and not (oid in self.sought.tables and self.sought.same_keys(oid))
+        return self._use.rows(oid) != (0, 0) and not (oid in self.sought.tables and self.sought.same_keys(oid))
 
     async def undo(self) -> None:
         """Undo everything since `fill`, and lock the rows that were `lost`."""
         if self._begun:
-            await self._session.backend.run(FILLED.again, FILLED.release)
+            await self._session.backend.run(*FILLED.undo, *effects_beside.rewind(self._numbers))
             self._begun = False
         while self.lost:
             await hold_present(self._session, self.lost.pop())
@@ -386,24 +388,23 @@ class FilledShadows:
         only read and `leaves_nothing`, the caller undoes its transaction instead."""
         session, backend = self._session, self._session.backend
         await self._forget_dropped()
-        made_now = [oid for oid, each in self._touched.items() if oid not in self.versions and each.made]
+        made_now = [oid for oid, each in self._use.now.items() if oid not in self.versions and each.made]
         asked = [] if session.transaction.fresh else [*self.versions, *made_now]  # in a fresh one no schema is changed
         known = await versions(session, asked) if asked else self.versions
-        changed = [oid for oid in self._touched if oid in known and self._is_changed(oid)]
+        changed = [oid for oid in self._use.now if oid in known and self._use.changes(oid)]
         if self._ahead and not changed:
             return await self._locked_only(leaves_nothing=leaves_nothing)
-        truncated = {oid for oid in changed if self._touched[oid].truncated}
-        appended = {oid for oid in changed if self._since(oid)[1] == 0} | truncated
+        truncated = {oid for oid in changed if self._use.now[oid].truncated or oid in self.altered}
+        appended = {oid for oid in changed if self._use.rows(oid)[1] == 0} | truncated
+        if self.alters(altered_of(changed, self.versions, known)):
+            return []
         for oid in changed:
-            version = self.versions.get(oid, known[oid])
-            if version.row_count and version.table != known[oid].table:
-                raise unsupported("a function that changes a lake table and its rows")
-            if oid not in appended and oid not in self._found and not is_small([version]):
+            if (oid in self.altered or oid not in appended | self._found.keys()) and not is_small([known[oid]]):
                 raise too_large()
         reads = [
             shadow_rows(known[oid].table, each)
             for oid in changed
-            for each in conditions(self._marks.get(oid), oid in appended)
+            for each in conditions(None if oid in self.altered else self._marks.get(oid), oid in appended)
         ]
         filled = [oid for oid in self._kept if oid not in changed]
         locks = self._locks(filled)
@@ -412,7 +413,7 @@ class FilledShadows:
         session.transaction.late.tables |= deferring
         lasts = bool(truncated or deferring or self.must_last or (changed and not self.may_change))
         # Other sessions may fill these shadows before the transaction ends.
-        undone = [FILLED.again] if self.is_alone and not lasts else []
+        undone = [FILLED.again] if self.is_alone and not lasts else [*map(catalog_calls.vouch_columns, self.altered)]
         texts = []
         if not self.quiet >= self.words:
             texts.append(effects_beside.uncounted(self.sought.sql, await name_arrays(session, self.words)))
@@ -444,6 +445,15 @@ class FilledShadows:
             taken.append(Taken(seen, fresh, kept, locked, replaces=replaces, truncated=emptied, loaded=loaded))
         return [*taken, *[await self._locked(oid, next(parts)) for oid in filled]]
 
+    def alters(self, oids: Set[int]) -> bool:
+        """The statement alters these tables beside their rows: whether it must be executed again, over all of them."""
+        if not oids <= self.altered:
+            self.altered |= oids
+            self.exclusive |= oids
+            self._copy_whole(list(oids))
+            self.rows_only, self.must_repeat = frozenset(), True
+        return self.must_repeat
+
     async def _locked_only(self, *, leaves_nothing: bool) -> list[Taken]:
         """`take`, if the statement has only read and what it asks was answered."""
         counted, *locked = self._ahead
@@ -456,11 +466,7 @@ class FilledShadows:
         return [await self._locked(oid, answer) for oid, answer in zip(self._kept, locked, strict=False)]
 
     async def _locked(self, oid: int, answer: Result) -> Taken:
-        """The rows of an unchanged table that the statement has locked."""
-        version = self.versions[oid]
-        nothing = rows_of(version.table, [])
-        locked = await rows_aside(version.table, answer.bodies)
-        return Taken(version, nothing, nothing, locked, is_changed=False, loaded=self._found.get(oid))
+        return await locked_only(self.versions[oid], answer, self._found.get(oid))
 
     @property
     def is_alone(self) -> bool:
@@ -481,15 +487,9 @@ class FilledShadows:
             del self.versions[oid]
             self.by_keys.pop(oid, None)
             self._found.pop(oid, None)
-        self._touched = {oid: each for oid, each in self._touched.items() if oid in existing or each.made}
-
-    def _is_changed(self, oid: int) -> bool:
-        return self._touched[oid].truncated or self._since(oid) != (0, 0)
-
-    def _since(self, oid: int) -> tuple[int, int]:
-        """How many rows the statement has added to a shadow, and how many it has changed or deleted."""
-        before, now = self._counts.get(oid, Touch()), self._touched[oid]
-        return now.added - before.added, now.replaced - before.replaced
+        self._use = replace(
+            self._use, now={oid: each for oid, each in self._use.now.items() if oid in existing or each.made}
+        )
 
     async def keep(self, *, ends: bool = False) -> None:
         """All is taken and staged: keep the rest. `ends`: the transaction's end comes at once."""

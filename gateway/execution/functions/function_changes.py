@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError, SqlState
+from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.own_statement import Statement
 from gateway.backend.own_text import escaped
 from gateway.execution.changes.row_changes import Written
@@ -26,6 +26,7 @@ from storage.spark.write import WriteResult, replace_rows
 
 if TYPE_CHECKING:
     from gateway.execution.changes.row_changes import Changing
+    from gateway.execution.constraints.constraint_validation import Obligation
     from gateway.execution.functions.taken_rows import Taken
     from gateway.session.session_context import SessionContext
 
@@ -159,6 +160,14 @@ async def _write(
     if not await changing.claim(result, version, strength, sources=sources, lost=lost, waiting=waiting):
         return None
     return Written(version, result, result.in_order(sources), updates=taken.fresh.num_rows > 0)
+
+
+def constrained(wanted: Iterable[Obligation], changed: Iterable[int], locked: Iterable[int]) -> frozenset[int]:
+    """Of the `changed` tables, those that have got constraints too."""
+    tables = frozenset(each.relid for each in wanted)
+    if not tables.isdisjoint(locked):
+        raise unsupported("a function that locks rows and adds a constraint")
+    return tables.intersection(changed)
 
 
 def is_undecided(error: SluiceError) -> bool:

@@ -109,13 +109,18 @@ class Copies:
 
 
 def copy_whole(
-    versions: Mapping[int, TableVersion], by_keys: dict[int, WantedKeys], sought: Collection[int]
+    versions: Mapping[int, TableVersion],
+    by_keys: dict[int, WantedKeys],
+    sought: Collection[int],
+    *,
+    others_wait: bool,
 ) -> frozenset[int]:
-    """The tables of few rows. To leave some out is not worth it: executed once more, the statement takes numbers of
-    sequences once more. So such a table that others reference is not copied `by_keys` either, unless its keys were
-    `sought`. In a block, where other sessions wait for copies of the same rows until its end, it is worth it.
+    """The tables of few rows; of none, where `others_wait` for copies until the transaction ends. To leave some out is
+    not worth it: the statement would be executed once more. So such a table that others reference is not copied
+    `by_keys` either, unless its keys were `sought`.
     """
-    few = frozenset(oid for oid, version in versions.items() if version.row_count <= _FEW_ROWS)
+    most = 0 if others_wait else _FEW_ROWS
+    few = frozenset(oid for oid, version in versions.items() if version.row_count <= most)
     for oid in (few & _parents(versions) & by_keys.keys()).difference(sought):
         del by_keys[oid]
     return few

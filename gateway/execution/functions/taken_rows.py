@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from catalog.errors import SluiceError, unsupported
+from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.arrays import number_array
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_statement import Statement
-from gateway.execution.changes.shadow_execution import made
+from gateway.execution.changes.shadow_execution import made, rows_aside, rows_of
 from gateway.execution.functions.sought_keys import KEYS_MAX
 from gateway.execution.reading.postgres_query import SMALL_ROWS
+from gateway.session.visibility import versions
+from gateway.transaction.isolation_level import Isolation
 from planner.plans.row_filter import WantedKeys
 
 if TYPE_CHECKING:
     from catalog.model import TableVersion
+    from gateway.backend.connection import Result
     from gateway.execution.shadow.loaded_rows import Loaded
     from gateway.session.session_context import SessionContext
 
@@ -79,6 +82,22 @@ def missing_key(
     return None
 
 
+async def locked_only(version: TableVersion, answer: Result, loaded: Loaded | None) -> Taken:
+    """The rows of an unchanged table that the statement has locked."""
+    nothing = rows_of(version.table, [])
+    locked = await rows_aside(version.table, answer.bodies)
+    return Taken(version, nothing, nothing, locked, is_changed=False, loaded=loaded)
+
+
+def altered_of(
+    changed: Iterable[int], seen: Mapping[int, TableVersion], known: Mapping[int, TableVersion]
+) -> frozenset[int]:
+    """The `changed` tables whose schema is not that in which rows of the lake were `seen`."""
+    return frozenset(
+        oid for oid in changed if oid in seen and seen[oid].row_count and seen[oid].table != known[oid].table
+    )
+
+
 def too_large() -> SluiceError:
     """The refusal of a change of more rows than may be copied."""
     hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
@@ -89,3 +108,13 @@ async def existing_of(session: SessionContext, oids: Iterable[int]) -> set[int]:
     """Those of these tables that the transaction still sees."""
     [left] = await session.backend.run(Statement(_EXISTING, (number_array(oids),)))
     return {int(oid or 0) for (oid,) in left.rows}
+
+
+async def check_newest(session: SessionContext, seen: Sequence[TableVersion]) -> None:
+    """40001 if others have committed rows of these tables since: all of their rows are to be written anew."""
+    if not seen or session.transaction.isolation is Isolation.READ_COMMITTED:
+        return
+    with session.transaction.reading_newest():
+        newest = await versions(session, [each.table.oid for each in seen])
+    if any(newest[each.table.oid].files != each.files for each in seen):
+        raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
