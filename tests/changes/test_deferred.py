@@ -342,6 +342,27 @@ def test_a_reference_between_two_new_tables_is_made_once(block: psycopg.Connecti
         other.execute("DELETE FROM first")
 
 
+_READ = "SELECT sum(pg_stat_get_xact_tuples_returned(c::regclass)) FROM unnest('{pg_constraint,pg_depend}'::text[]) c"
+
+
+def test_a_new_table_does_not_read_the_catalogs_of_all_others(block: psycopg.Connection) -> None:
+    """With each table of a long block all that came before would be read again."""
+
+    def read_by(name: str) -> int:
+        [before] = block.execute(_READ).fetchone() or (0,)
+        block.execute(f"CREATE TABLE {name} (id integer PRIMARY KEY, up integer CHECK (up > 0), n text)".encode())
+        block.execute(f"ALTER TABLE {name} ADD FOREIGN KEY (up) REFERENCES {name} DEFERRABLE".encode())
+        block.execute(f"CREATE UNIQUE INDEX ON {name} (up)".encode())
+        [after] = block.execute(_READ).fetchone() or (0,)
+        return int(after - before)
+
+    read_by("warm")
+    few = read_by("early")
+    for number in range(20):
+        block.execute(f"CREATE TABLE other_{number} (id integer PRIMARY KEY, n integer UNIQUE CHECK (n > 0))".encode())
+    assert read_by("late") <= few + 5
+
+
 def test_nobody_waits_for_a_table_that_refers_to_a_new_one_and_to_another(
     gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
 ) -> None:
