@@ -180,7 +180,8 @@ $$;
 
 -- Checks that a client defers to COMMIT run beside `publish`, while no other session can commit. So none of them may
 -- run code of a client's, which could take any time. Deferred triggers of lake tables fire before (triggers.sql).
-CREATE FUNCTION pg_sluice.refuse_late(changed oid) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION pg_sluice.refuse_late(changed oid) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
     -- REINDEX DATABASE, the owner's right, is about the gateway's own tables too. No client can give these a trigger.
     IF (SELECT relnamespace IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace) FROM pg_class
@@ -206,7 +207,10 @@ BEGIN
                 WHERE a.atttypid <> b.atttypid AND t.oid >= 16384 AND t.typtype <> 'd')
             ELSE false END)
         OR EXISTS (
-            SELECT FROM pg_constraint k WHERE changed IN (k.conrelid, k.confrelid) AND k.condeferrable AND k.contype = 'f'
+            -- Those that reference the table have triggers on it; no index finds them by confrelid.
+            SELECT FROM pg_constraint k WHERE k.condeferrable AND k.contype = 'f' AND k.oid IN (
+                    SELECT o.oid FROM pg_constraint o WHERE o.conrelid = changed
+                    UNION ALL SELECT t.tgconstraint FROM pg_trigger t WHERE t.tgrelid = changed)
                 AND NOT EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = k.conrelid)
                 AND (pg_sluice.plans_users_code(k.conrelid) OR pg_sluice.plans_users_code(k.confrelid))) THEN
         PERFORM pg_sluice.refuse('a DEFERRABLE constraint that may run code of users');
@@ -216,14 +220,15 @@ END $$;
 -- Whether PostgreSQL runs functions of users to plan a query of the table: those in expressions of its indexes and
 -- statistics, with constants for arguments.
 CREATE FUNCTION pg_sluice.plans_users_code(of_table oid) RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
     SELECT EXISTS (
-        SELECT FROM pg_depend d WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) AND d.refobjid >= 16384
-            AND CASE d.classid
-                WHEN 'pg_class'::regclass THEN d.objid IN (SELECT i.indexrelid FROM pg_index i WHERE i.indrelid = of_table)
-                WHEN 'pg_statistic_ext'::regclass THEN
-                    d.objid IN (SELECT s.oid FROM pg_statistic_ext s WHERE s.stxrelid = of_table)
-                ELSE false END)
+        SELECT FROM (
+            SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = of_table
+            UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext s WHERE s.stxrelid = of_table
+        ) AS o (classid, objid)
+        CROSS JOIN LATERAL (  -- LIMIT: by the index of what depends, not all that depends on functions
+            SELECT FROM pg_depend d WHERE d.classid = o.classid AND d.objid = o.objid
+                AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) AND d.refobjid >= 16384 LIMIT 1) AS used)
 $$;
 
 

@@ -26,12 +26,16 @@ CREATE TABLE pg_sluice.published_shape (relid oid PRIMARY KEY, table_id bigint N
 -- The last row of a transaction here marks its own changes.
 CREATE SEQUENCE pg_sluice.dirty_id;
 ALTER TABLE pg_sluice.dirty ADD COLUMN dirty_id bigint NOT NULL DEFAULT pg_sluice.take_numbers('pg_sluice.dirty_id');
+-- A block of a framework's migrations has thousands of rows here, and asks about them with each statement.
+CREATE INDEX ON pg_sluice.dirty (dirty_id);
+CREATE INDEX ON pg_sluice.dirty (relid);
 
 
 -- A table as transactions depend on it: names, column IDs, constraints and UNIQUE indexes. NULL if it does not exist.
 -- Expressions are node texts, in which objects stand by OID: renaming a function that a default calls does not change
 -- it.
-CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
     SELECT jsonb_build_object(
         'schema', n.nspname, 'name', c.relname,
         'columns', coalesce((SELECT jsonb_object_agg(l.column_id, jsonb_build_object(
@@ -50,21 +54,23 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
                 'identity', nullif(a.attidentity, '')))
             FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
             WHERE a.attrelid = shadow AND NOT a.attisdropped), '{}'),
-        'constraints', coalesce((SELECT jsonb_object_agg(k.oid::bigint, jsonb_build_object(
-                'name', k.conname, 'valid', k.convalidated, 'comparison', pg_sluice.comparison(k)))
-            FROM pg_constraint k
-            WHERE (k.conrelid = shadow AND k.contype IN ('c', 'p', 'u', 'f', 'x', CASE WHEN NOT k.convalidated THEN 'n' END)
-                   OR k.contypid IN (SELECT pg_sluice.domains_of(a.atttypid) FROM pg_attribute a
-                                     WHERE a.attrelid = shadow AND a.atttypid >= 16384 AND NOT a.attisdropped))
-            AND NOT pg_sluice.is_on_its_way(shadow, k.conname)), '{}'),
+        'constraints', coalesce((SELECT jsonb_object_agg((o.k).oid::bigint, jsonb_build_object(
+                'name', (o.k).conname, 'valid', (o.k).convalidated, 'comparison', pg_sluice.comparison(o.k)))
+            FROM (  -- one index each
+                SELECT k FROM pg_constraint k WHERE k.conrelid = shadow
+                    AND k.contype IN ('c', 'p', 'u', 'f', 'x', CASE WHEN NOT k.convalidated THEN 'n' END)
+                UNION ALL SELECT k FROM pg_constraint k WHERE k.contypid IN (
+                    SELECT pg_sluice.domains_of(a.atttypid) FROM pg_attribute a
+                    WHERE a.attrelid = shadow AND a.atttypid >= 16384 AND NOT a.attisdropped)) o
+            WHERE NOT pg_sluice.is_on_its_way(shadow, (o.k).conname)), '{}'),
         'indexes', coalesce((SELECT jsonb_object_agg(i.indexrelid::bigint, jsonb_build_object(
                 'name', x.relname, 'keys', i.indkey::text, 'nulls', i.indnullsnotdistinct,
                 'expressions', regexp_replace(i.indexprs::text, E':location -?\\d+', '', 'g'),
                 'predicate', regexp_replace(i.indpred::text, E':location -?\\d+', '', 'g')))
             FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid
             WHERE i.indrelid = shadow AND i.indisunique AND NOT pg_sluice.is_on_its_way(shadow, x.relname)
-                AND NOT EXISTS (SELECT FROM pg_constraint k
-                                WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))), '{}'),
+                AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = shadow AND k.conindid = i.indexrelid
+                                AND k.contype IN ('p', 'u', 'x'))), '{}'),
         'security', jsonb_build_array(c.relrowsecurity, c.relforcerowsecurity, (
             SELECT jsonb_agg(jsonb_build_array(p.polcmd, p.polpermissive, p.polroles::text,
                                                regexp_replace(p.polqual::text, E':location -?\\d+', '', 'g'),
@@ -195,7 +201,6 @@ BEGIN
         INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject)
             VALUES (before.table_id, snapshot, 'drop table', before.shape ->> 'name');
         DELETE FROM pg_sluice.published_shape WHERE relid = shadow;
-        PERFORM pg_sluice.drop_table_locks();
         RETURN;
     ELSIF before.relid IS NULL THEN
         INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject)

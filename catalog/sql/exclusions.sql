@@ -16,7 +16,8 @@ SET search_path = pg_catalog, pg_temp AS $$
             OR NOT EXISTS (
                 SELECT FROM pg_amop o JOIN pg_am m ON m.oid = o.amopmethod JOIN pg_opclass c ON c.opcfamily = o.amopfamily
                 WHERE o.amopopr = e.operator AND m.amname = 'btree' AND o.amopstrategy = 3 AND c.opcdefault))
-    FROM pg_constraint k JOIN pg_index i ON i.indexrelid = k.conindid WHERE k.conindid = index AND k.contype = 'x'
+    FROM pg_index i JOIN pg_constraint k ON k.conrelid = i.indrelid AND k.conindid = i.indexrelid AND k.contype = 'x'
+    WHERE i.indexrelid = index
 $$;
 
 -- The others of a table, as JSON for catalog.constraints; NULL for none.
@@ -63,7 +64,7 @@ SET search_path = pg_catalog, pg_temp AS $$
                 UNION ALL SELECT o.oprnamespace FROM pg_depend d JOIN pg_operator o ON o.oid = d.refobjid
                     WHERE d.objid IN (index, k.oid) AND d.refclassid = 'pg_operator'::regclass) s (oid)
             JOIN pg_namespace n ON n.oid = s.oid WHERE n.nspname <> 'pg_catalog'))
-    FROM pg_constraint k JOIN pg_index i ON i.indexrelid = k.conindid
+    FROM pg_index i JOIN pg_constraint k ON k.conrelid = i.indrelid AND k.conindid = i.indexrelid AND k.contype = 'x'
     CROSS JOIN LATERAL (
         SELECT jsonb_agg(format('OPERATOR(%I.%s)', m.nspname, o.oprname) ORDER BY u.n) AS operators,
                jsonb_agg(e.key ORDER BY u.n) AS keys,
@@ -74,7 +75,7 @@ SET search_path = pg_catalog, pg_temp AS $$
         JOIN pg_opclass c ON c.oid = i.indclass[u.n - 1] JOIN pg_namespace p ON p.oid = c.opcnamespace
         CROSS JOIN LATERAL (SELECT format('((%s)%s)', pg_get_indexdef(index, u.n::integer, false),
                                           ' COLLATE ' || nullif(a.attcollation, 0)::regcollation::text) AS key) e) e
-    WHERE k.conindid = index AND k.contype = 'x'
+    WHERE i.indexrelid = index
 $$;
 
 -- A query for rows whose values are texts in an array, column by column, with the number of each from 0.

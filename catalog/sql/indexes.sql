@@ -72,12 +72,13 @@ $$;
 -- After a change of a table: its UNIQUE indexes that must hold over unchecked rows. One that passes the states is
 -- checked on its way.
 CREATE FUNCTION pg_sluice.note_indexes(shadow oid) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     i record; type text;
 BEGIN
     FOR i IN SELECT x.* FROM pg_index x WHERE x.indrelid = shadow AND x.indisunique
-             AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.indexrelid AND k.contype IN ('p', 'u', 'x'))
+             AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = shadow AND k.conindid = x.indexrelid
+                             AND k.contype IN ('p', 'u', 'x'))
              AND NOT EXISTS (SELECT FROM pg_sluice.index_known n WHERE n.index_oid = x.indexrelid) LOOP
         CONTINUE WHEN EXISTS (SELECT FROM pg_sluice.element e JOIN pg_class c ON c.relname = e.name
                               WHERE e.relid = shadow AND c.oid = i.indexrelid AND e.state <> 'public');
@@ -136,7 +137,8 @@ CREATE FUNCTION pg_sluice.index_elements() RETURNS jsonb LANGUAGE sql STABLE SET
     WHERE i.indrelid IN (SELECT d.relid FROM pg_sluice.dirty d)
         AND EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = i.indrelid)
         AND pg_sluice.has_rows(i.indrelid)
-        AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+        AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = i.indrelid AND k.conindid = i.indexrelid
+                        AND k.contype IN ('p', 'u', 'x'))
         AND NOT EXISTS (SELECT FROM pg_sluice.lake_index x WHERE x.relid = i.indrelid
                         AND (x.index_oid = i.indexrelid OR x.name = c.relname))
 $$;

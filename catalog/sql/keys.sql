@@ -122,11 +122,12 @@ SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_constraint k WHERE k.conrelid = shadow AND k.contype = 'f' AND k.conenforced
 $$;
 
--- The foreign keys that refer to a table.
+-- The foreign keys that refer to a table: they have triggers on it, and no index finds them by confrelid.
 CREATE FUNCTION pg_sluice.referring(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(pg_sluice.foreign_key(k) ORDER BY k.conname), '[]')
-    FROM pg_constraint k WHERE k.confrelid = shadow AND k.contype = 'f' AND k.conenforced
+    FROM pg_constraint k WHERE k.oid IN (SELECT t.tgconstraint FROM pg_trigger t WHERE t.tgrelid = shadow)
+        AND k.confrelid = shadow AND k.contype = 'f' AND k.conenforced
 $$;
 
 

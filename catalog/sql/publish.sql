@@ -412,9 +412,18 @@ CREATE FUNCTION pg_sluice.publish() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     context text; snapshot bigint; changes text[]; schema_changes text[]; row_changes text[]; d record; s record; version bigint;
+    there boolean;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_sluice.dirty) AND NOT EXISTS (SELECT FROM pg_sluice.staged) THEN
-        RETURN NULL;  -- an earlier firing in this COMMIT has published everything
+    -- An earlier firing in this COMMIT has published everything. Each looks for its own row alone: a scan passes over all
+    -- that the first has removed, and others wait for COMMIT meanwhile.
+    CASE TG_RELID
+        WHEN 'pg_sluice.dirty'::regclass THEN there := EXISTS (SELECT FROM pg_sluice.dirty x WHERE x.dirty_id = NEW.dirty_id);
+        WHEN 'pg_sluice.staged'::regclass THEN
+            there := EXISTS (SELECT FROM pg_sluice.staged x WHERE x.relid = NEW.relid AND x.staged_id = NEW.staged_id);
+        ELSE there := EXISTS (SELECT FROM pg_sluice.dirty) OR EXISTS (SELECT FROM pg_sluice.staged);
+    END CASE;
+    IF NOT there THEN
+        RETURN NULL;
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
     PERFORM pg_sluice.refuse_early(context);
@@ -447,6 +456,9 @@ BEGIN
             schema_changes := schema_changes || pg_sluice.publish_table(snapshot, d.relid);
             PERFORM pg_sluice.record_steps(snapshot, d.relid);
         END LOOP;
+        IF EXISTS (SELECT FROM unnest(schema_changes) c WHERE c LIKE 'dropped\_table:%') THEN
+            PERFORM pg_sluice.drop_table_locks();
+        END IF;
         PERFORM pg_sluice.settle_elements();
     END IF;
     FOR s IN SELECT DISTINCT relid FROM pg_sluice.staged ORDER BY relid LOOP

@@ -32,13 +32,15 @@ $$;
 -- The changes of a table that fire triggers of users, also of tables that follow by foreign keys: the sum of 4
 -- (INSERT), 8 (DELETE), 16 (UPDATE) and 32 (TRUNCATE, with CASCADE), as in pg_trigger.tgtype. A foreign key is found by
 -- its trigger on the table that it refers to. No client may set session_replication_role, so those that are ENABLEd as
--- REPLICA fire for none.
-CREATE FUNCTION pg_sluice.fires(changed oid) RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+-- REPLICA fire for none. By index alone, as other functions here: within a block that makes thousands of objects, PostgreSQL
+-- knows of few, and would read all of its catalogs for each.
+CREATE FUNCTION pg_sluice.fires(changed oid) RETURNS integer LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
     WITH RECURSIVE reached (relid, event, first) AS (
         SELECT changed, e, e FROM unnest(ARRAY[4, 8, 16, 32]) AS u (e)
         UNION SELECT n.relid, n.event, r.first FROM reached r CROSS JOIN LATERAL (
             SELECT k.conrelid, CASE WHEN r.event = 32 THEN 32 WHEN r.event = 8 AND k.confdeltype = 'c' THEN 8 ELSE 16 END
-            FROM pg_trigger t JOIN pg_constraint k ON k.oid = t.tgconstraint
+            FROM pg_trigger t CROSS JOIN LATERAL (SELECT c.* FROM pg_constraint c WHERE c.oid = t.tgconstraint LIMIT 1) AS k
             WHERE t.tgrelid = r.relid AND k.contype = 'f' AND k.confrelid = r.relid
                 AND CASE r.event WHEN 8 THEN k.confdeltype WHEN 16 THEN k.confupdtype WHEN 32 THEN 'c' END IN ('c', 'n', 'd')
             OFFSET 0) AS n (relid, event)

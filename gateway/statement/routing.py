@@ -28,6 +28,7 @@ from planner.plans import routes
 from planner.plans.locking_plan import are_locked_apart, first_strength
 from planner.plans.routes import Route
 from planner.syntax import statements
+from planner.syntax.alter_text import referenced
 from planner.syntax.asked_settings import asked_settings
 from planner.syntax.concurrently_option import concurrent_command
 from planner.syntax.table_options import is_laid_out, refuse_own_options
@@ -245,7 +246,7 @@ async def _create_table(session: SessionContext, _: Analysis, query: Node) -> Ro
     """Route CREATE TABLE, if it references lake tables and names no other tables but itself."""
     utility = query.utilityStmt
     await _judge(session, utility)
-    parents = [node.pktable for node in walk(utility) if isinstance(node.fields.get("pktable"), Node)]
+    parents = referenced(utility)
     if len(parents) + 1 < sum(node.type == "RANGEVAR" for node in walk(utility)):
         return Routed(Route.CREATE_TABLE if is_laid_out(utility) else Route.RELAY, query)
     found = {await resolve(session, parent) for parent in parents} - {None}

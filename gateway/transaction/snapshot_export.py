@@ -11,7 +11,7 @@ from catalog import exported_snapshots
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.own_statement import Statement
 from gateway.transaction.isolation_level import Isolation
-from planner.syntax.lexer import Kind, tokens
+from planner.syntax.transaction_commands import snapshot_literal
 from planner.tree.long_text import holds_word
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ async def note_export(store: Store, backend: Backend, snapshot: int | None) -> N
     await exported_snapshots.export(store.pool, (answer.rows[0][0] or b"").decode(), known)
 
 
-async def taken(store: Store, isolation: Isolation, snapshot: int | None, text: str) -> int:
+async def taken(store: Store, isolation: Isolation, snapshot: int | None, identifier: str) -> int:
     """The lake's snapshot that SET TRANSACTION SNAPSHOT names, kept until the caller unpins it. `snapshot` is the one
     that the transaction has.
     """
@@ -47,10 +47,17 @@ async def taken(store: Store, isolation: Isolation, snapshot: int | None, text: 
     if snapshot is not None:
         told = "SET TRANSACTION SNAPSHOT must be called before any query"
         raise SluiceError(SqlState.ACTIVE_SQL_TRANSACTION, told)
-    *_, last = [token for token in tokens(text) if token.kind is Kind.STRING]
-    found = await exported_snapshots.exported(store.pool, last.text.strip("'"))
+    found = await exported_snapshots.exported(store.pool, identifier)
     await store.readers.pin(found)
     return found
+
+
+async def identifier(backend: Backend, text: str) -> str:
+    """The identifier in SET TRANSACTION SNAPSHOT, of any kind of literal: PostgreSQL reads it, or finds the error."""
+    literal = snapshot_literal(text)
+    asked = Statement(text, of_client=True) if literal is None else Statement(f"SELECT ({literal})::pg_catalog.text")
+    [answer] = await backend.run(asked)
+    return (answer.rows[0][0] or b"").decode()
 
 
 async def released(store: Store, imported: int | None) -> None:

@@ -203,8 +203,8 @@ class Transaction:
 
     async def take_snapshot(self, text: str) -> None:
         """Execute the client's SET TRANSACTION SNAPSHOT, in a block above READ COMMITTED."""
-        store = self._gateway.store
-        self.snapshot = self._imported = await snapshot_export.taken(store, self.isolation, self.snapshot, text)
+        store, named = self._gateway.store, await snapshot_export.identifier(self._backend, text)
+        self.snapshot = self._imported = await snapshot_export.taken(store, self.isolation, self.snapshot, named)
 
     async def stage(self, *changes: RowChange) -> None:
         """Stage changes, for COMMIT to publish; a savepoint or ROLLBACK undoes this."""

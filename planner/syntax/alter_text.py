@@ -12,8 +12,7 @@ from typing import Any, Final
 from planner.syntax.lexer import Kind, Token, tokens
 from planner.tree.nodes import Node, text, walk
 
-# ConstrType: CONSTR_FOREIGN, and those that a column with a constant default has: _NULL, _NOTNULL and _DEFAULT.
-_FOREIGN_KEY: Final = 9
+# ConstrType: those that a column with a constant default has: _NULL, _NOTNULL and _DEFAULT.
 _OF_COLUMNS: Final = frozenset({0, 1, 2})
 # The words before the expression in a clause, after the column's name.
 _BEFORE: Final = {("type",): "using", ("set", "data"): "using", ("set", "expression"): "as"}
@@ -50,9 +49,9 @@ def past_guards(statement: str) -> str:
     return changed + statement[end:]
 
 
-def refers(utility: Node) -> bool:
-    """Whether a schema change adds a foreign key."""
-    return any(node.type == "CONSTRAINT" and int(node.contype) == _FOREIGN_KEY for node in walk(utility))
+def referenced(utility: Node) -> list[Node]:
+    """The names (RangeVars) of the tables that new foreign keys of a schema change reference."""
+    return [node.pktable for node in walk(utility) if isinstance(node.fields.get("pktable"), Node)]
 
 
 def constrains(utility: Node) -> bool:

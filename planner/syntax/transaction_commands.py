@@ -125,6 +125,17 @@ def _sets_transaction(words: Sequence[str]) -> TransactionCommand | None:
             return None
 
 
+def snapshot_literal(text: str) -> str | None:
+    """Return the literal in SET TRANSACTION SNAPSHOT, as it is written; None where PostgreSQL finds a syntax error."""
+    found = [token for token in tokens(text) if token.text != ";"]
+    place = 1 + next(place for place, token in enumerate(found) if token.text == "snapshot")
+    literal = found[place:]
+    strings = [token for token in literal if token.text != "uescape" or token.kind is not Kind.WORD]
+    if not strings or any(token.kind is not Kind.STRING for token in strings):
+        return None
+    return text[literal[0].start : literal[-1].end]
+
+
 @known
 def shown(statement: Statement) -> Shown | None:
     """Return what the statement shows, in any spelling; None for all others."""

@@ -272,7 +272,6 @@ async def test_rename_of_a_schema_takes_its_tables_along(lake: CatalogUnderTest)
         "CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING",
         "CREATE TABLE u (a interval PRIMARY KEY)",
         "CREATE TABLE u (a interval[] UNIQUE)",
-        "CREATE TABLE u (a int, EXCLUDE (a WITH =) WHERE (a > 0))",
         "CREATE TABLE u (a int, b int, c int, d int, UNIQUE (a, b), FOREIGN KEY (c, d) REFERENCES u (a, b) MATCH FULL)",
         "CREATE TABLE u (a int) PARTITION BY RANGE (a)",
         "CREATE TABLE u () INHERITS (t)",

@@ -319,6 +319,76 @@ def test_nobody_waits_for_a_table_that_refers_to_another(
         other.execute("INSERT INTO made VALUES (5, 1)")
 
 
+_CONSTRAINT = "SELECT oid FROM pg_constraint WHERE conname = 'made_key'"
+
+
+def test_a_reference_between_two_new_tables_is_made_once(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    """Frameworks make all their tables in one block, and then all references: none is carried out again and again."""
+    block.execute("CREATE TABLE first (id integer PRIMARY KEY)")
+    block.execute("CREATE TABLE second (id integer PRIMARY KEY, first integer)")
+    block.execute("ALTER TABLE second ADD CONSTRAINT made_key FOREIGN KEY (first) REFERENCES first DEFERRABLE")
+    made = block.execute(_CONSTRAINT).fetchone()
+    block.execute("CREATE INDEX second_first ON second (first)")
+    block.execute("ALTER TABLE second ADD COLUMN third integer REFERENCES second")
+    assert block.execute(_CONSTRAINT).fetchone() == made
+    with pytest.raises(psycopg.errors.ForeignKeyViolation), block.transaction():
+        block.execute("INSERT INTO second VALUES (1, 1)")
+    with pytest.raises(psycopg.errors.UndefinedTable), block.transaction():
+        block.execute("ALTER TABLE second ADD FOREIGN KEY (first) REFERENCES missing")
+    block.execute("INSERT INTO first VALUES (1)")
+    block.execute("INSERT INTO second VALUES (1, 1, NULL), (2, 1, 1)")
+    block.commit()
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        other.execute("DELETE FROM first")
+
+
+_READ = "SELECT sum(pg_stat_get_xact_tuples_returned(c::regclass)) FROM unnest('{pg_constraint,pg_depend}'::text[]) c"
+
+
+def test_a_new_table_does_not_read_the_catalogs_of_all_others(block: psycopg.Connection) -> None:
+    """With each table of a long block all that came before would be read again."""
+
+    def read_by(name: str) -> int:
+        [before] = block.execute(_READ).fetchone() or (0,)
+        block.execute(f"CREATE TABLE {name} (id integer PRIMARY KEY, up integer CHECK (up > 0), n text)".encode())
+        block.execute(f"ALTER TABLE {name} ADD FOREIGN KEY (up) REFERENCES {name} DEFERRABLE".encode())
+        block.execute(f"CREATE UNIQUE INDEX ON {name} (up)".encode())
+        [after] = block.execute(_READ).fetchone() or (0,)
+        return int(after - before)
+
+    read_by("warm")
+    few = read_by("early")
+    for number in range(20):
+        block.execute(f"CREATE TABLE other_{number} (id integer PRIMARY KEY, n integer UNIQUE CHECK (n > 0))".encode())
+    assert read_by("late") <= few + 5
+
+
+def test_nobody_waits_for_a_table_that_refers_to_a_new_one_and_to_another(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    block.execute("CREATE TABLE made (id integer PRIMARY KEY)")
+    block.execute("CREATE TABLE last (of_t integer REFERENCES t, of_made integer REFERENCES made)")
+    assert not locks(gateway_process, block, f"{schema}.t")
+    other.execute("INSERT INTO t VALUES (4, 40, 'd')")
+    block.execute("INSERT INTO made VALUES (7)")
+    block.execute("INSERT INTO last VALUES (4, 7)")
+    for wrong in ("5, 7", "4, 8"):
+        with pytest.raises(psycopg.errors.ForeignKeyViolation), block.transaction():
+            block.execute(f"INSERT INTO last VALUES ({wrong})".encode())
+    block.execute("DROP TABLE t CASCADE")
+    block.execute("ROLLBACK AND CHAIN")
+    block.execute("CREATE TABLE made (id integer PRIMARY KEY)")
+    block.execute("CREATE TABLE last (of_t integer REFERENCES t, of_made integer REFERENCES made)")
+    block.execute("DROP TABLE made, t CASCADE")
+    assert not locks(gateway_process, block, f"{schema}.t")
+    assert other.execute("SELECT count(*) FROM t").fetchone() == (4,)
+    block.execute("INSERT INTO last VALUES (9, 9)")
+    block.commit()
+    assert other.execute("SELECT * FROM last").fetchall() == [(9, 9)]
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        other.execute("SELECT FROM t")
+
+
 def test_a_row_that_a_new_table_refers_to_cannot_go(block: psycopg.Connection, other: psycopg.Connection) -> None:
     block.execute("CREATE TABLE made (of_t integer REFERENCES t)")
     block.execute("INSERT INTO made VALUES (1)")

@@ -59,6 +59,31 @@ def test_it_reads_the_same_rows(connect: Connect, prepare: bool, read_only: str)
 
 
 @pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
+def test_any_literal_names_it(connect: Connect, prepare: bool) -> None:
+    with connect() as one, connect() as two, connect() as writer:
+        one.execute(_BEGIN)
+        name = exported(one)
+        writer.execute("INSERT INTO t VALUES (2)")
+        first, rest = name[0], name[1:]
+        for literal in (
+            f"$${name}$$",
+            f"$of${name}$of$",
+            f"E'\\x{ord(first):x}{rest}'",
+            f"U&'!{ord(first):04x}{rest}' UESCAPE '!'",
+            f"/* 'x' */ '{first}' -- 'y'\n '{rest}' ;",
+        ):
+            two.execute(_BEGIN)
+            two.execute(f"SET TRANSACTION SNAPSHOT {literal}".encode(), prepare=prepare)
+            assert count(two) == 1, literal
+            two.execute("COMMIT")
+        for wrong in ("", f"'{name}' || ''", f"'{name}' '{name}'", f"'{name}' UESCAPE '!'", "name", "1"):
+            two.execute(_BEGIN)
+            with pytest.raises(psycopg.errors.SyntaxError):
+                two.execute(f"SET TRANSACTION SNAPSHOT {wrong}".encode(), prepare=prepare)
+            two.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
 def test_errors_are_postgresqls(connect: Connect, prepare: bool) -> None:
     def error_of(begin: str, *before: str, named: str) -> str | None:
         two.execute(begin.encode())

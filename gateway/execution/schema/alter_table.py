@@ -42,13 +42,14 @@ from gateway.session.pending_constraints import refuse_pending
 from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.session.visibility import latest
 from gateway.statement.portal import StatementPortal
+from gateway.statement.range_variable import resolve
 from gateway.transaction.ddl_sequences import Counted, owned_sequences
 from gateway.wire.messages.backend import CommandComplete
 from planner.syntax.alter_text import (
     constrains,
     numbered_later,
     past_guards,
-    refers,
+    referenced,
     restarts_columns,
     using_expressions,
 )
@@ -80,7 +81,7 @@ class AlterPortal(StatementPortal):
         assert routed.query is not None
         self._calls_users = calls_users(routed.query.utilityStmt, session.gateway.builtins)
         self._only_restarts = restarts_columns(routed.query.utilityStmt)
-        self._refers = refers(routed.query.utilityStmt)
+        self._referenced = referenced(routed.query.utilityStmt)
         self._constrains = constrains(routed.query.utilityStmt)
         self._makes_index = routed.query.utilityStmt.type == "INDEXSTMT"
         self._numbered_later = numbered_later(routed.query.utilityStmt)
@@ -125,7 +126,7 @@ class AlterPortal(StatementPortal):
         """
         session, transaction = self.session, self.session.transaction
         deferred = transaction.deferred
-        if not await may_defer(session, [self._relid], refers=self._refers):
+        if not await may_defer(session, [self._relid, *await self._parents()]):
             await deferred.settle()
             return False
         await deferred.open()
@@ -157,6 +158,12 @@ class AlterPortal(StatementPortal):
             recounts=len(restarted) < len(counted.begun_anew),
         )
         return True
+
+    async def _parents(self) -> list[int]:
+        """The tables that it references, in a block; at its end PostgreSQL's locks of them last."""
+        if not self.session.transaction.open:
+            return []
+        return [oid for each in self._referenced if (oid := await resolve(self.session, each)) is not None]
 
     def _repeated(self) -> list[Statement]:
         """The statements that `_relay` executes."""

@@ -6,7 +6,7 @@ transaction itself or others have changed the tables since.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from gateway.backend.analysis import SchemaMark
@@ -151,18 +151,16 @@ def rewriting_before(session: SessionContext, relid: int) -> Rewriting | None:
     return last.rewriting if isinstance(last, Demands) else None
 
 
-async def may_defer(session: SessionContext, oids: Collection[int], *, refers: bool = False) -> bool:
-    """Whether a change of these tables can be deferred: in the client's block, if other sessions may wait for it.
+async def may_defer(session: SessionContext, oids: Iterable[int]) -> bool:
+    """Whether a change that locks these tables can be deferred: in the client's block, if others may wait for it.
 
-    No session waits for a change of tables that only this one sees, unless it `refers` to others. It is still deferred
-    if other changes are, because it may build on them.
+    No session waits for a change of tables that only this one sees. It is still deferred if other changes are, because
+    it may build on them.
     """
     transaction = session.transaction
     if not transaction.open or transaction.implicit:
         return False
-    if refers or transaction.deferred.pending:
-        return True
-    return await session.gateway.store.lake_relations(set(oids)) == set(oids)
+    return bool(transaction.deferred.pending or await session.gateway.store.lake_relations(set(oids)))
 
 
 async def defer(

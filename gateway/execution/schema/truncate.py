@@ -84,8 +84,7 @@ class TruncatePortal(StatementPortal):
         assert self.routed.query is not None
         if len(self.routed.query.utilityStmt.relations) != len(self.routed.lake):
             return False
-        shared = await session.gateway.store.lake_relations(self.routed.lake)
-        return await may_defer(session, self.routed.lake, refers=bool(shared))
+        return await may_defer(session, self.routed.lake)
 
     async def _truncate(self, *, locks: bool) -> tuple[Result, list[int]]:
         """Truncate the shadows and lock the tables; return PostgreSQL's messages, and all truncated tables."""
