@@ -6,6 +6,7 @@ error for an offending row. COMMIT checks again what other transactions have com
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from catalog.constraints import Exclusion, exclusion_from_json
 from catalog.datatypes import known_type
 from catalog.errors import SluiceError, SqlState
-from catalog.model import TableVersion
+from catalog.model import Column, TableVersion
 from catalog.schema.schema_change_progress import Progress
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import analyse
@@ -33,10 +34,12 @@ from gateway.statement.portal import Binding
 from gateway.statement.routing import route
 from gateway.transaction.validation import Validation
 from gateway.values.text import text_cells
+from planner.plans.repeated_keys import repeated_key
 from planner.plans.select import plan_select
 from planner.syntax.statements import condition_of
 from planner.translate.row_security import past_policies
 from planner.tree.nodes import Node
+from storage.indexes.repeated_keys import can_tell, repeats
 from storage.plan import RunnableQuery
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ _IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid OPERATOR(pg_catalog.=) $
 _OF_COLUMN: Final = frozenset({"dc", "dn"})
 # Kinds whose columns are named as in an index's definition.
 _KEYS: Final = frozenset({"p", "u", "x"})
+_UNIQUE: Final = frozenset({"p", "u"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,12 +228,14 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Look:
     """A prepared check: `read_at` are the tables that it reads, each with its snapshot; without rows, neither `query`
-    nor `question` is set, nor `excluding`, the table of an EXCLUDE constraint. `types` are those of the key.
+    nor `question` is set, nor `excluding`, the table of an EXCLUDE constraint. `keys` are a UNIQUE constraint's table
+    and columns, if bytes decide it. `types` are those of the key.
     """
 
     wanted: Obligation
     read_at: dict[int, int]
     query: RunnableQuery | None
+    keys: tuple[TableVersion, tuple[Column, ...]] | None
     question: Question | None
     excluding: TableVersion | None
     types: Sequence[int]
@@ -254,10 +260,15 @@ async def prepare_look(session: SessionContext, wanted: Obligation) -> Look:
             query = runnable(await planned(session, reading, plan_select, asked, carries=True), reading)
         except SluiceError as refusal:
             question = await _question(session, wanted, asked, target, refusal)
+    keys = None
+    if query is not None and asked is not None and wanted.kind in _UNIQUE and can_tell(target):
+        columns = repeated_key(asked, target.table)
+        keys = None if columns is None else (target, columns)
     return Look(
         wanted,
         {oid: version.snapshot_id for oid, version in reading.versions.items()},
         query,
+        keys,
         question,
         target if target.files and wanted.exclusion is not None else None,
         [column.type_oid for column in analysis.columns or ()],
@@ -305,7 +316,7 @@ async def make_look(
         await _look_for_conflict(session, prepared.wanted, prepared.excluding, later=later)
     elif prepared.query is not None:
         async with attending(session):
-            key = await _found(session, prepared.query, prepared.types)
+            key = None if await _is_unique(session, prepared) else await _found(session, prepared.query, prepared.types)
         if key is not None:
             wanted = prepared.wanted
             seen = await may_see_named(session, wanted.relid, wanted.columns, quoted=wanted.kind in _KEYS)
@@ -313,6 +324,14 @@ async def make_look(
     if progress is not None:
         progress.end()
     return prepared.read_at
+
+
+async def _is_unique(session: SessionContext, prepared: Look) -> bool:
+    """Whether it is known without Spark that no key is there twice."""
+    if prepared.keys is None:
+        return False
+    version, columns = prepared.keys
+    return await asyncio.to_thread(repeats, session.gateway.data_path, version, columns) is False
 
 
 async def _look_for_conflict(
