@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from bench import changes, gateways, indexes, maintenance, measure, neighbours, processor, small
+from bench import changes, gateways, indexes, maintenance, measure, migrations, neighbours, processor, small
 from bench.bare_spark import BareSpark
 from bench.report import Figure, Report
 from bench.transactions import INSERTS, MIXED, SESSIONS, DuckLake, on_server
@@ -36,6 +36,7 @@ PARTS = (
     "indexes",
     "processor",
     "maintenance",
+    "migrations",
     "neighbours",
 )
 _SCHEMA = "bench"
@@ -207,6 +208,10 @@ class Bench:
                     self.report.add(Figure(f"{sessions} sessions", ours, theirs, "/s", "DuckDB"))
         finally:
             duck.close()
+
+    def migrations(self) -> None:
+        """The migrations of Alembic and Django."""
+        migrations.run(self.report, self.gateway, self.postgres, self.options.repeat)
 
     def neighbours(self) -> None:
         """What one client can do to another's time."""
