@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from bench import changes, gateways, indexes, maintenance, measure, neighbours, small
+from bench import changes, gateways, indexes, maintenance, measure, migrations, neighbours, processor, small
 from bench.bare_spark import BareSpark
 from bench.report import Figure, Report
 from bench.transactions import INSERTS, MIXED, SESSIONS, DuckLake, on_server
@@ -34,7 +34,9 @@ PARTS = (
     "changes",
     "gateways",
     "indexes",
+    "processor",
     "maintenance",
+    "migrations",
     "neighbours",
 )
 _SCHEMA = "bench"
@@ -43,11 +45,14 @@ _SCHEMA = "bench"
 class Bench:
     """Both servers, and what is loaded into them."""
 
-    def __init__(self, directory: Path, gateway: GatewayProcess, postgres: Server, options: argparse.Namespace) -> None:
+    def __init__(
+        self, directory: Path, gateway: GatewayProcess, postgres: Server, postmaster: int, options: argparse.Namespace
+    ) -> None:
         self.directory = directory
         self.process = gateway
         self.gateway = gateway.server
         self.postgres = postgres
+        self.postmaster = postmaster
         self.options = options
         self.report = Report()
         # Before anything is loaded: what loading left behind must not count as idle.
@@ -204,6 +209,10 @@ class Bench:
         finally:
             duck.close()
 
+    def migrations(self) -> None:
+        """The migrations of Alembic and Django."""
+        migrations.run(self.report, self.gateway, self.postgres, self.options.repeat)
+
     def neighbours(self) -> None:
         """What one client can do to another's time."""
         neighbours.run(self.report, self.gateway)
@@ -269,6 +278,16 @@ class Bench:
                 mine, theirs = (measure.percentiles(each)[0] for each in times)
                 self.report.add(Figure(f"{name}, p50", mine * 1e3, theirs * 1e3, "ms", "PostgreSQL"))
 
+    def processor(self) -> None:
+        """What indexes and keys cost of the processor."""
+        table = "measured"
+        for server in (self.gateway, self.postgres):
+            server.psql("-qc", f"CREATE TABLE {table} AS SELECT * FROM lineitem")
+        [[rows]] = self.postgres.query(f"SELECT count(*) FROM {table}")
+        self.report.heading(f"indexes and keys over {rows} rows of lineitem, in turns, other: PostgreSQL 18")
+        ours, other = (self.gateway, self.process.process.pid), (self.postgres, self.postmaster)
+        processor.run(self.report, ours, other, table, self.options.repeat)
+
     def maintenance(self) -> None:
         """What VACUUM takes, and what it is good for."""
         self.report.heading(f"compaction of lineitem at scale {self.options.scale} in {maintenance.FILES} files")
@@ -316,8 +335,9 @@ def main() -> None:
         postgres, oracle = start_oracle(directory)
         stack.callback(lambda: asyncio.run(postgres.stop()))
         gateway = stack.enter_context(GatewayProcess(directory / "gateway", maintenance=True))
-        bench = Bench(directory, gateway, oracle, options)
-        if {"tpch", "latency", "changes", "indexes", "maintenance"} & set(options.parts):
+        assert postgres.process_id is not None
+        bench = Bench(directory, gateway, oracle, postgres.process_id, options)
+        if {"tpch", "latency", "changes", "indexes", "processor", "maintenance"} & set(options.parts):
             bench.load_tpch()
         for part in PARTS:
             if part in options.parts:

@@ -128,9 +128,9 @@ async def _make(gateway: GatewayContext, version: TableVersion, index: Index, fi
             await gateway.engine.remove([sidecar.file.path])
 
 
-def keys_query(gateway: GatewayContext, table: Table, form: IndexForm) -> SparkQuery:
+def keys_query(gateway: GatewayContext, table: Table, form: IndexForm, *, of_one_file: bool = False) -> SparkQuery:
     """The query that computes the keys of a table's rows. 0A000 if Spark cannot."""
-    return plan_keys(table, form, key_columns(form), _context(gateway, table))
+    return plan_keys(table, form, key_columns(form), _context(gateway, table), of_one_file=of_one_file)
 
 
 def _context(gateway: GatewayContext, table: Table) -> Context:
@@ -142,7 +142,8 @@ async def computed_keys(
     gateway: GatewayContext, table: Table, form: IndexForm, files: Sequence[DataFile], tag: str
 ) -> dict[str, pa.Table]:
     """The keys of each file's live rows that satisfy the index's predicate, and `position`, computed by Spark."""
-    query = keys_query(gateway, table, form)
+    of_one_file = len(files) == 1
+    query = keys_query(gateway, table, form, of_one_file=of_one_file)
     only = TableVersion(table, 0, tuple(files))
     scans = tuple(BoundScan(scan, only) for scan in query.scans)
     schema = pa.schema([(column.name, arrow_type(column.form)) for column in key_columns(form)])
@@ -150,9 +151,12 @@ async def computed_keys(
     batches: dict[str, list[pa.RecordBatch]] = {file.path: [] for file in files}
     async with await gateway.engine.stream(RunnableQuery(query.sql, scans, "UTC"), tag) as stream:
         async for batch in stream:
-            arrays = [*batch.columns[2:], batch.column(1)]
-            casted = [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
+            places, *keys = batch.columns if of_one_file else batch.columns[1:]
+            casted = [array.cast(field.type) for array, field in zip([*keys, places], schema, strict=True)]
             rows = pa.RecordBatch.from_arrays(casted, schema=schema)
+            if of_one_file:
+                batches[files[0].path].append(rows)
+                continue
             for path in pc.unique(batch.column(0)).to_pylist():
                 batches[path].append(rows.filter(pc.equal(batch.column(0), path)))
     return {path: pa.Table.from_batches(found, schema) for path, found in batches.items()}

@@ -72,6 +72,12 @@ def are_few(versions: Collection[TableVersion], small_rows: int) -> bool:
     )
 
 
+def are_handed(session: SessionContext, answer: str, versions: Collection[TableVersion]) -> bool:
+    """Whether these tables have so few rows that PostgreSQL gets them all, by the answer to `ASKED`."""
+    given = asked(session, answer)
+    return given.engine is not Engine.SPARK and are_few(versions, given.small_rows)
+
+
 def limits(timeout: float | None) -> list[Statement]:
     """Settings for a savepoint or transaction. The client's own `timeout`, in seconds, stays if it is shorter."""
     found = [_LOCK_LIMIT]

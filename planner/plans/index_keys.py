@@ -26,11 +26,13 @@ SCAN: Final = "rows"
 _ENTRY: Final = 1
 
 
-def plan_keys(table: Table, form: IndexForm, keys: tuple[Column, ...], context: Context) -> SparkQuery:
+def plan_keys(
+    table: Table, form: IndexForm, keys: tuple[Column, ...], context: Context, *, of_one_file: bool = False
+) -> SparkQuery:
     """Return a query of `_file`, `_position` and the keys of the rows that meet the predicate.
 
-    The keys are in the forms of the columns `keys`. 0A000 for an expression that Spark cannot compute as PostgreSQL
-    does.
+    Rows `of_one_file` do not tell its name. The keys are in the forms of the columns `keys`. 0A000 for an expression
+    that Spark cannot compute as PostgreSQL does.
     """
     statement = Statement(context)
     scan = ScanBuilder(SCAN, statement.fresh("r"), table, needs_position=True)
@@ -38,7 +40,8 @@ def plan_keys(table: Table, form: IndexForm, keys: tuple[Column, ...], context: 
     columns = from_clause.scan_columns(scan)
     translator = table_translator(statement, table, columns)
     expressions = iter(_trees(form.expressions))
-    shown: list[Any] = [column(scan.alias, FILE_COLUMN), column(scan.alias, POSITION_COLUMN)]
+    places = (POSITION_COLUMN,) if of_one_file else (FILE_COLUMN, POSITION_COLUMN)
+    shown: list[Any] = [column(scan.alias, name) for name in places]
     for key, item in zip(form.keys, keys, strict=True):
         value: Value = columns(key.attnum) if key.attnum else translator.value(next(expressions))
         shown.append(exp.alias_(in_column(value, item).sql, item.name, copy=False))

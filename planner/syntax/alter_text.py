@@ -1,51 +1,111 @@
 """ALTER TABLE and ALTER SEQUENCE: what PostgreSQL's parse tree tells, and texts that must stay letter by letter.
 
-Pure. PostgreSQL decides what a statement does; these facts are in none of its catalogs. Source: parsenodes.h;
-PostgreSQL documentation, "ALTER TABLE", "ALTER SEQUENCE".
+Pure. The tree has every command with its names and kinds, but not where an expression ends. So the lexer is asked for
+one thing: the commas between commands, as many as the tree has. Source: parsenodes.h; PostgreSQL documentation, "ALTER
+TABLE", "ALTER SEQUENCE".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from planner.syntax.lexer import Kind, Token, tokens
-from planner.tree.nodes import Node, text, walk
+from catalog.errors import unsupported
+from planner.syntax.lexer import Kind, tokens
+from planner.tree.nodes import Node, name_of, text, walk
 
 # ConstrType: those that a column with a constant default has: _NULL, _NOTNULL and _DEFAULT.
 _OF_COLUMNS: Final = frozenset({0, 1, 2})
-# The words before the expression in a clause, after the column's name.
-_BEFORE: Final = {("type",): "using", ("set", "data"): "using", ("set", "expression"): "as"}
+# AlterTableType: AT_SetExpression; AT_EnableTrigAll and AT_DisableTrigAll.
+_SET_EXPRESSION: Final = 6
+_ALL_TRIGGERS: Final = frozenset({41, 42})
+# Reserved words: outside of brackets, each stands only before a command's expression.
+_BEFORE_EXPRESSIONS: Final = frozenset({"using", "as"})
 
 
-def using_expressions(statement: str) -> dict[str, str]:
-    """Return the expressions for columns' new values, by the column's name.
+@dataclass(frozen=True, slots=True)
+class CommandText:
+    """One command of ALTER TABLE: what follows USING or AS in it, and where its last word is."""
 
-    They stand in `ALTER [COLUMN] name [SET DATA] TYPE … USING expression` and in `ALTER [COLUMN] name SET EXPRESSION AS
-    (expression)`, whatever the type.
-    """
-    found = {}
-    for clause in _clauses(_without_end(statement)):
-        words = [token.text if token.kind is Kind.WORD else "" for token in clause]
-        place = 2 if words[1:2] == ["column"] and words[2:3] != ["type"] else 1
-        follows = next((_BEFORE[key] for n in (1, 2) if (key := tuple(words[place + 1 :][:n])) in _BEFORE), None)
-        if words[:1] != ["alter"] or follows is None:
+    expression: str | None
+    last: tuple[int, int]
+
+
+def command_texts(statement: str, *, standard_strings: bool = True) -> list[CommandText]:
+    """Return the commands between commas; the first one with what precedes it."""
+    found, expression_at = list[CommandText](), -1
+    level, last = 0, (0, 0)
+    for token in tokens(statement, standard_strings=standard_strings):
+        symbol = token.text if token.kind is Kind.SYMBOL else ""
+        level += (symbol in {"(", "["}) - (symbol in {")", "]"})
+        if symbol == ";" and not level:
+            break
+        if symbol == "," and not level:
+            found.append(_command(statement, expression_at, last))
+            expression_at = -1
             continue
-        for token in clause[place + 2 :]:
-            if token.kind is Kind.WORD and token.text == follows and token.depth == clause[0].depth:
-                found[clause[place].text] = statement[token.end : clause[-1].end].strip()
-                break
+        if not level and expression_at < 0 and token.kind is Kind.WORD and token.text in _BEFORE_EXPRESSIONS:
+            expression_at = token.end
+        last = (token.start, token.end)
+    return [*found, _command(statement, expression_at, last)]
+
+
+def escaped_command_texts(statement: str) -> list[CommandText]:
+    """`command_texts` where `standard_conforming_strings` is off."""
+    return command_texts(statement, standard_strings=False)
+
+
+def _command(statement: str, expression_at: int, last: tuple[int, int]) -> CommandText:
+    return CommandText(None if expression_at < 0 else statement[expression_at : last[1]].strip(), last)
+
+
+def gives_values(utility: Node) -> bool:
+    """Whether an ALTER TABLE has an expression for a column's new values."""
+    return utility.type == "ALTERTABLESTMT" and any(map(_gives_values, utility.cmds))
+
+
+def _gives_values(command: Node) -> bool:
+    """Whether it is `ALTER [COLUMN] name [SET DATA] TYPE … USING expression`, or `… SET EXPRESSION AS (expression)`."""
+    definition = command.fields.get("def")
+    if int(command.subtype) == _SET_EXPRESSION:
+        return True
+    has_values = isinstance(definition, Node) and definition.fields.get("raw_default") is not None
+    return has_values and command.fields.get("name") is not None
+
+
+def using_expressions(utility: Node, texts: Callable[[], Sequence[CommandText]]) -> dict[str, str]:
+    """Return the expressions for columns' new values, by the column's name; `texts` are those of the commands."""
+    if not gives_values(utility):
+        return {}
+    found = {}
+    for command, said in _with_texts(utility, texts()):
+        if _gives_values(command):
+            if said.expression is None:
+                raise _unread()
+            found[name_of(command.name)] = said.expression
     return found
 
 
-def past_guards(statement: str) -> str:
+def _with_texts(utility: Node, texts: Sequence[CommandText]) -> list[tuple[Node, CommandText]]:
+    if len(texts) != len(utility.cmds):
+        raise _unread()
+    return list(zip(utility.cmds, texts, strict=True))
+
+
+def _unread() -> Exception:
+    return unsupported("an ALTER TABLE of this form")
+
+
+def past_guards(utility: Node, statement: str, texts: Callable[[str], Sequence[CommandText]] = command_texts) -> str:
     """Return the statement with USER in place of ALL in `{ENABLE | DISABLE} TRIGGER ALL`."""
-    items = [(token.text if token.kind is Kind.WORD else "", token) for token in tokens(statement)]
+    if utility.type != "ALTERTABLESTMT" or all(int(each.subtype) not in _ALL_TRIGGERS for each in utility.cmds):
+        return statement
     changed, end = "", 0
-    for (first, _), (second, _), (third, last) in zip(items, items[1:], items[2:], strict=False):
-        if first in {"enable", "disable"} and second == "trigger" and third == "all":
-            changed += statement[end : last.start] + "USER"
-            end = last.end
+    for command, said in _with_texts(utility, texts(statement)):
+        if int(command.subtype) in _ALL_TRIGGERS:
+            changed += statement[end : said.last[0]] + "USER"
+            end = said.last[1]
     return changed + statement[end:]
 
 
@@ -91,22 +151,3 @@ def restarts_sequence(utility: Node) -> bool:
 def _restarts(options: Any) -> bool:
     """Whether a list of DefElem has nothing but RESTART."""
     return isinstance(options, tuple) and {text(option.fields.get("defname")) for option in options} == {"restart"}
-
-
-def _without_end(statement: str) -> list[Token]:
-    return [token for token in tokens(statement) if token.text != ";" or token.kind is not Kind.SYMBOL]
-
-
-def _clauses(items: Sequence[Token]) -> Iterator[list[Token]]:
-    """Yield the comma-separated clauses of ALTER TABLE, the first one without what precedes it."""
-    clause: list[Token] = []
-    for token in items:
-        if token.kind is Kind.SYMBOL and token.text == "," and token.depth == items[0].depth:
-            yield clause
-            clause = []
-            continue
-        clause.append(token)
-        # The first clause begins at the first key word of a clause after the table's name.
-        if len(clause) > 3 and clause[0] is items[0] and token.kind is Kind.WORD and token.text == "alter":
-            clause = [token]
-    yield clause

@@ -77,14 +77,14 @@ def _join(scope: Scope, node: Node, safe: bool) -> Relation:
     kept = safe and kind in (_INNER, _LEFT)
     left = _item(scope, node.larg, kept, kept)
     scope.source.items.append(left)  # for references of the right side
-    whole = safe and (kind == _INNER or (kind == _LEFT and _is_true(node.quals)))
+    whole = safe and (kind == _INNER or (kind == _LEFT and is_true(node.quals)))
     foreseen = scope.source.foreseen
     if not kept:
         scope.source.foreseen = None  # rows that WHERE drops may yet be joined to something
     right = _item(scope, node.rarg, safe and kind in (_INNER, _RIGHT), whole)
     scope.source.foreseen = foreseen
     scope.source.items.pop()
-    parts = [] if _is_true(node.quals) else query_levels.conjuncts(node.quals)
+    parts = [] if is_true(node.quals) else query_levels.conjuncts(node.quals)
     if kind == _INNER and safe:
         # Subqueries are joined to the whole of FROM, and the values of outer rows stand at its head.
         # A right side that is joined on the left, because it has a row in any case, keeps its rows there.
@@ -142,7 +142,8 @@ def _one_row() -> Expression:
     return derived(relation_output.select([exp.alias_(raw("1"), "one")], None), "one_row")
 
 
-def _is_true(node: Node | None) -> bool:
+def is_true(node: Node | None) -> bool:
+    """Whether it is no condition, or the constant `true`."""
     return node is None or (node.type == "CONST" and not node.constisnull and datum.read(BOOL, node.constvalue) is True)
 
 

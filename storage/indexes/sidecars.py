@@ -23,6 +23,7 @@ from catalog.errors import SluiceError
 from catalog.indexes import SIDECAR_ROWS_MIN, Index, IndexForm
 from catalog.model import Column, DataFile, Sidecar, Table, TableVersion
 from storage.finding import Finding
+from storage.indexes.rough_order import rough_order
 from storage.parquet import layout
 from storage.parquet.arrow_types import FIELD_ID, arrow_field, arrow_type
 from storage.parquet.file_identity import expected
@@ -115,7 +116,7 @@ def write_sidecar(  # noqa: PLR0917
         _POSITION.with_metadata({FIELD_ID: str(len(columns) + 1).encode()}),
     ])  # fmt: skip
     # The sort is stable, so that equal keys stay in the order of positions. One key is sorted faster than several.
-    rows = _by_position(rows)
+    rows = _roughly_sorted(_by_position(rows))
     keys = [_one(rows.column(column.name)) for column in columns]
     order = keys[0] if len(keys) == 1 else pa.table(keys, [column.name for column in columns])
     sort = [("" if len(keys) == 1 else column.name, "ascending") for column in columns]
@@ -150,6 +151,14 @@ def _by_position(rows: pa.Table) -> pa.Table:
     """Return the rows in the order of their positions; Spark may have computed parts of a file in another one."""
     places = rows.column(POSITION).to_numpy()
     return rows if bool(np.all(places[1:] > places[:-1])) else rows.sort_by(POSITION)
+
+
+def _roughly_sorted(rows: pa.Table) -> pa.Table:
+    """Return the rows in a rough order of their first key, if that is a text."""
+    first = _one(rows.column(0))
+    if first.num_chunks != 1 or not len(first) or not pa.types.is_string(first.type):
+        return rows
+    return rows.set_column(0, rows.schema.field(0), first).take(pa.array(rough_order(first.chunk(0))))
 
 
 def _one(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -6,9 +6,11 @@ error for an offending row. COMMIT checks again what other transactions have com
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.constraints import Exclusion, exclusion_from_json
@@ -25,21 +27,27 @@ from gateway.backend.own_statement import Statement
 from gateway.execution.constraints.exclusion_check import existing_conflict
 from gateway.execution.constraints.unique_check import duplicate_message
 from gateway.execution.reading.error_privileges import may_see_named
+from gateway.execution.reading.handed_rows import not_computed
 from gateway.execution.reading.plan_context import output_settings, planned, read, runnable, session_values
-from gateway.execution.reading.postgres_column import column_types, has_row, may_be_asked
+from gateway.execution.reading.postgres_column import are_few_for_postgres, column_types, has_row, may_be_asked
 from gateway.session.cancel_listener import attending
 from gateway.session.offload import offloaded
 from gateway.statement.portal import Binding
 from gateway.statement.routing import route
 from gateway.transaction.validation import Validation
 from gateway.values.text import text_cells
+from planner.plans.constraint_keys import missing_reference, repeated_key
 from planner.plans.select import plan_select
+from planner.syntax.lexer import quoted
 from planner.syntax.statements import condition_of
 from planner.translate.row_security import past_policies
 from planner.tree.nodes import Node
+from storage.indexes.missing_keys import lacks_keys
+from storage.indexes.repeated_keys import can_tell, repeats
 from storage.plan import RunnableQuery
 
 if TYPE_CHECKING:
+    from gateway.execution.reading.plan_context import Reading
     from gateway.session.session_context import SessionContext
 
 _IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid"
@@ -47,6 +55,9 @@ _IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid OPERATOR(pg_catalog.=) $
 _OF_COLUMN: Final = frozenset({"dc", "dn"})
 # Kinds whose columns are named as in an index's definition.
 _KEYS: Final = frozenset({"p", "u", "x"})
+_UNIQUE: Final = frozenset({"p", "u"})
+# Those that each row meets or violates by itself.
+_OF_ROWS: Final = frozenset({"c", "n", "dc"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +239,14 @@ class Question:
 class Look:
     """A prepared check: `read_at` are the tables that it reads, each with its snapshot; without rows, neither `query`
     nor `question` is set, nor `excluding`, the table of an EXCLUDE constraint. `types` are those of the key.
+
+    If bytes decide about keys, `keys` asks in a thread whether a row violates the constraint; None: it cannot tell.
     """
 
     wanted: Obligation
     read_at: dict[int, int]
     query: RunnableQuery | None
+    keys: Callable[[], bool | None] | None
     question: Question | None
     excluding: TableVersion | None
     types: Sequence[int]
@@ -252,15 +266,20 @@ async def prepare_look(session: SessionContext, wanted: Obligation) -> Look:
     versions = reading.versions.values()
     query = question = None
     target = reading.versions[wanted.relid]
+    few = await are_few_for_postgres(session, reading)
     if target.files and wanted.exclusion is None:
         try:
+            if few and wanted.kind in _OF_ROWS and await may_be_asked(session, asked):
+                raise not_computed()
             query = runnable(await planned(session, reading, plan_select, asked, carries=True), reading)
         except SluiceError as refusal:
             question = await _question(session, wanted, asked, target, refusal)
+    keys = None if query is None or asked is None else _keys(session, wanted, asked, reading, few=few)
     return Look(
         wanted,
         {oid: version.snapshot_id for oid, version in reading.versions.items()},
         query,
+        keys,
         question,
         target if target.files and wanted.exclusion is not None else None,
         [column.type_oid for column in analysis.columns or ()],
@@ -269,18 +288,36 @@ async def prepare_look(session: SessionContext, wanted: Obligation) -> Look:
     )
 
 
+def _keys(
+    session: SessionContext, wanted: Obligation, query: Node, reading: Reading, *, few: bool
+) -> Callable[[], bool | None] | None:
+    """What asks whether rows violate a key; None if only an engine can tell."""
+    path, target = session.gateway.data_path, reading.versions[wanted.relid]
+    if wanted.kind in _UNIQUE and can_tell(target):
+        columns = repeated_key(query, target.table)
+        return None if columns is None else partial(repeats, path, target, columns)
+    if wanted.kind == "f" and few and wanted.parent_relid is not None:
+        parent = reading.versions[wanted.parent_relid]
+        pair = missing_reference(query, target.table, parent.table)
+        return None if pair is None else partial(lacks_keys, path, target, pair[0], parent, pair[1])
+    return None
+
+
 async def _question(
     session: SessionContext, wanted: Obligation, query: Node | None, version: TableVersion, refusal: SluiceError
 ) -> Question:
     """The question that replaces what Spark refuses; raises the refusal if PostgreSQL cannot be asked either."""
     assert query is not None
     if (
-        wanted.kind not in ("c", "dc")
+        wanted.kind not in _OF_ROWS
         or refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED
         or not await may_be_asked(session, query)
     ):
         raise refusal
-    types, condition = await column_types(session, wanted.relid), condition_of(wanted.query)
+    types = await column_types(session, wanted.relid)
+    if wanted.kind == "n":
+        return Question(version, types, f"pg_catalog.num_nulls({quoted(wanted.columns[0])}) OPERATOR(pg_catalog.>) 0")
+    condition = condition_of(wanted.query)
     if wanted.base is None:
         return Question(version, types, condition)
     # The domain itself would refuse rows with its own error.
@@ -313,7 +350,7 @@ async def make_look(
         await _look_for_conflict(session, prepared.wanted, prepared.excluding, later=later)
     elif prepared.query is not None:
         async with attending(session):
-            key = await _found(session, prepared.query, prepared.types)
+            key = None if await _is_met(prepared) else await _found(session, prepared.query, prepared.types)
         if key is not None:
             wanted = prepared.wanted
             seen = await may_see_named(session, wanted.relid, wanted.columns, quoted=wanted.kind in _KEYS)
@@ -321,6 +358,11 @@ async def make_look(
     if progress is not None:
         progress.end()
     return prepared.read_at
+
+
+async def _is_met(prepared: Look) -> bool:
+    """Whether it is known without Spark that no row violates the constraint."""
+    return prepared.keys is not None and await asyncio.to_thread(prepared.keys) is False
 
 
 async def _look_for_conflict(

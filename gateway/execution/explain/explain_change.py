@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -24,6 +25,7 @@ from gateway.session.cancel_listener import check
 from gateway.session.session_context import shift
 from gateway.session.visibility import latest
 from gateway.statement.portal import StatementPortal
+from gateway.statement.statement_parts import command_reader
 from gateway.wire.messages.backend import CommandComplete, DataRow, NoticeResponse
 from planner.plans.explain_formats import FORMATS
 from planner.schema.agreement import differences
@@ -92,7 +94,7 @@ class ExplainChangePortal(StatementPortal):
     async def _compound_change(self, *, alone: bool) -> CompoundChange:
         """Execute the statement in a savepoint, and undo it; return what it changes."""
         session, lake = self.session, self.routed.lake
-        using = using_expressions(self._changing.sql) if lake else {}
+        using = self._expressions() if lake else {}
         before = {oid: (await latest(session, oid)).table for oid in lake}
         carried_out = await self._carried_out(using)
         found = _value(carried_out[-1])
@@ -113,6 +115,11 @@ class ExplainChangePortal(StatementPortal):
             _LOG.warning("a schema change does not do what its text says: %s", difference)
         return compound
 
+    def _expressions(self) -> dict[str, str]:
+        if self._query is None:
+            return {}
+        return using_expressions(self._query.utilityStmt, partial(command_reader(self.session), self._changing.sql))
+
     async def _indexes(self, relids: Sequence[int]) -> list[ShadowIndex]:
         """The present indexes of these tables."""
         [result] = await self.session.backend.run(Statement(_INDEXES, (number_array(relids),)))
@@ -130,7 +137,7 @@ class ExplainChangePortal(StatementPortal):
         session = self.session
         changing = self._changing.sql
         if self._query is not None and concurrent_command(self._query.utilityStmt) is not None:
-            changing = plainly(changing)
+            changing = plainly(self._query.utilityStmt, changing)
         utility = None if self._query is None else self._query.utilityStmt
         layout = TableLayout() if utility is None else told_layout(utility)
         if layout:

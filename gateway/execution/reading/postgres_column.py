@@ -28,6 +28,7 @@ from gateway.execution.reading.function_tables import may_leave_effects
 from gateway.execution.shadow.function_guard import guarding
 from gateway.execution.shadow.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies
 from gateway.session.cancel_listener import check
+from gateway.statement.query_placement import are_handed
 from gateway.transaction.transaction import BEGIN
 from planner.plans.computable import acting_functions, functions_of_users, is_computable
 from planner.syntax.lexer import quoted
@@ -37,6 +38,7 @@ from storage.parquet.table_rows import live_rows_aside
 from storage.plan import column_name
 
 if TYPE_CHECKING:
+    from gateway.execution.reading.plan_context import Reading
     from gateway.session.session_context import SessionContext
 
 # The order of copied rows. No sequence numbers them: the client's lastval() would tell of it.
@@ -52,6 +54,9 @@ WHERE attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid AND at
 _VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::pg_catalog.oid[])"
 _MADE_OID: Final = Statement(f"SELECT '{_MADE}'::pg_catalog.regclass::pg_catalog.oid::pg_catalog.int8")
 _NO_TABLE: Final = 0
+_MAY_HAVE_TEMPORARY: Final = Statement(
+    "SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')"
+)
 _EMPTY: Final = Statement(f"TRUNCATE {_SOURCE}, {_MADE}")
 
 
@@ -160,6 +165,19 @@ async def may_be_asked(session: SessionContext, query: Node) -> bool:
         return True
     of_users = functions_of_users(query)
     return acting <= of_users and not await may_leave_effects(session, of_users)
+
+
+async def are_few_for_postgres(session: SessionContext, reading: Reading) -> bool:
+    """Whether PostgreSQL is to compute over the rows that are read: they are few, and the client may make temporary
+    tables. A domain would judge the rows that come into these.
+    """
+    versions = reading.versions.values()
+    if any(column.domain is not None for version in versions for column in version.table.columns):
+        return False
+    if not are_handed(session, reading.placing, versions):
+        return False
+    [may] = await session.backend.run(_MAY_HAVE_TEMPORARY)
+    return may.rows[0][0] == b"t"
 
 
 def _listed(table: Table, types: Mapping[str, str]) -> str:

@@ -43,6 +43,7 @@ from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.session.visibility import latest
 from gateway.statement.portal import StatementPortal
 from gateway.statement.range_variable import resolve
+from gateway.statement.statement_parts import command_reader
 from gateway.transaction.ddl_sequences import Counted, owned_sequences
 from gateway.wire.messages.backend import CommandComplete
 from planner.syntax.alter_text import (
@@ -77,15 +78,16 @@ class AlterPortal(StatementPortal):
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
         [self._relid] = routed.lake
-        self._using: dict[str, str] = analysis.taken_apart(using_expressions)
         assert routed.query is not None
-        self._calls_users = calls_users(routed.query.utilityStmt, session.gateway.builtins)
-        self._only_restarts = restarts_columns(routed.query.utilityStmt)
-        self._referenced = referenced(routed.query.utilityStmt)
-        self._constrains = constrains(routed.query.utilityStmt)
-        self._makes_index = routed.query.utilityStmt.type == "INDEXSTMT"
-        self._numbered_later = numbered_later(routed.query.utilityStmt)
-        self._layout = altered_layout(routed.query.utilityStmt)
+        self._utility = routed.query.utilityStmt
+        self._using = using_expressions(self._utility, partial(analysis.taken_apart, command_reader(session)))
+        self._calls_users = calls_users(self._utility, session.gateway.builtins)
+        self._only_restarts = restarts_columns(self._utility)
+        self._referenced = referenced(self._utility)
+        self._constrains = constrains(self._utility)
+        self._makes_index = self._utility.type == "INDEXSTMT"
+        self._numbered_later = numbered_later(self._utility)
+        self._layout = altered_layout(self._utility)
         self._sql = without_own_options(analysis.sql) if self._layout else analysis.sql
         self._answers: list[bytes] = []
         self._tag = ""
@@ -102,7 +104,9 @@ class AlterPortal(StatementPortal):
         """TRIGGER ALL would include the gateway's own triggers (catalog/sql/ddl.sql), which clients must not see.
         PostgreSQL itself refuses the client its foreign key triggers.
         """
-        changed = await offloaded(self.session, len(self._sql), past_guards, self._sql)
+        changed = await offloaded(
+            self.session, len(self._sql), past_guards, self._utility, self._sql, command_reader(self.session)
+        )
         if changed != self._sql:
             [result] = await self.session.backend.run(Statement(_HAS_REFERENCES, (str(self._relid),)))
             if result.rows[0][0] == b"f":

@@ -40,7 +40,9 @@ class _CreateConcurrentlyPortal(AlterPortal):
         await super().run()
 
     async def _send(self) -> None:
-        await send_own(self.session, plainly(self.analysis.sql), self.binding, ())
+        assert self.routed.query is not None
+        sql = plainly(self.routed.query.utilityStmt, self.analysis.sql)
+        await send_own(self.session, sql, self.binding, ())
 
 
 class PlainlyPortal(SchemaOnlyPortal):
@@ -67,7 +69,9 @@ class PlainlyPortal(SchemaOnlyPortal):
         return tag
 
     async def _send(self) -> None:
-        await send_own(self.session, plainly(self.analysis.sql), self.binding, ())
+        assert self.routed.query is not None
+        sql = plainly(self.routed.query.utilityStmt, self.analysis.sql)
+        await send_own(self.session, sql, self.binding, ())
 
 
 def _concurrently(answer: bytes) -> bytes:

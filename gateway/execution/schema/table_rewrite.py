@@ -34,8 +34,9 @@ from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.insert_query import next_values, with_rules
+from gateway.execution.reading.handed_rows import not_computed
 from gateway.execution.reading.plan_context import read
-from gateway.execution.reading.postgres_column import ComputedColumns, column_types, may_be_asked
+from gateway.execution.reading.postgres_column import ComputedColumns, are_few_for_postgres, column_types, may_be_asked
 from gateway.execution.shadow.shadow import qualified
 from gateway.session.cancel_listener import attending, check
 from gateway.session.offload import offloaded
@@ -107,10 +108,10 @@ class ComputedColumn:
 class Plan:
     """A query that gives `_file`, `_position` and values, named c<attnum>; `targets` are their columns.
 
-    There is no query if Spark lacks the expressions. PostgreSQL computes `expressions`, by attnum, then, and for rows
-    that Spark cannot decide: over the columns of `source`, whose `types` are given by name, and those of the values by
-    c<attnum>. `may_be_asked`: it can, because they do not read the lake. A `half_way` plan is for rows with the values
-    of earlier plans and drawn numbers.
+    There is no query for few rows, or if Spark lacks the expressions. PostgreSQL computes `expressions`, by attnum,
+    then, and for rows that Spark cannot decide: over the columns of `source`. `types` are those of them, by name, and
+    of the values, by c<attnum>. `may_be_asked`: it can, as they do not read the lake. Rows of a `half_way` plan have
+    values of earlier plans and drawn numbers.
     """
 
     query: SparkQuery | None
@@ -248,6 +249,8 @@ class Reorganisation:
         asked = await may_be_asked(session, changing)
         narrowed, zone = None, ""
         try:
+            if asked and await are_few_for_postgres(session, reading):
+                raise not_computed()
             zone = spark_zone(context.session.time_zone)
             if any(table.column(place).form != self.new.column(of).form for place, of in targets.items()):
                 raise unsupported("a domain over arrays that have several dimensions")
@@ -257,12 +260,8 @@ class Reorganisation:
         except SluiceError as refusal:
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or not asked:
                 raise
-        types = await column_types(session, self.relid) | {
-            column_name(column.attnum): column.type for column in self.columns
-        }
+        types = await column_types(session, self.relid) | {column_name(each.attnum): each.type for each in self.columns}
         return Plan(narrowed, table, zone, targets, expressions, asked, source, types)
-
-    # ── computing ───────────────────────────────────────────────────────────────────────────────────────
 
     async def catch_up(self, files: Sequence[DataFile] | None = None) -> Sequence[DataFile]:
         """Rewrite every outstanding file, of these or of all that the session sees; return these files."""
