@@ -155,12 +155,13 @@ async def may_defer(session: SessionContext, oids: Iterable[int]) -> bool:
     """Whether a change that locks these tables can be deferred: in the client's block, if others may wait for it.
 
     No session waits for a change of tables that only this one sees. It is still deferred if other changes are, because
-    it may build on them.
+    it may build on them. Without tables it is a type's.
     """
     transaction = session.transaction
     if not transaction.open or transaction.implicit:
         return False
-    return bool(transaction.deferred.pending or await session.gateway.store.lake_relations(set(oids)))
+    locked = set(oids)
+    return bool(transaction.deferred.pending or not locked or await session.gateway.store.lake_relations(locked))
 
 
 async def defer(
