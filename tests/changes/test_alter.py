@@ -52,15 +52,11 @@ def test_the_lake_as_it_was_before_the_type_changed(connection: psycopg.Connecti
         connection.execute("SELECT s FROM t")
 
 
-@pytest.mark.parametrize(
-    "change",
-    ["ALTER n TYPE text", "ALTER n TYPE integer USING n + 1", "ADD m float8 DEFAULT random()"],
-)
-def test_a_function_that_alters_rows_that_are_there_is_refused(connection: psycopg.Connection, change: str) -> None:
+def test_a_function_that_converts_rows_that_are_there_is_refused(connection: psycopg.Connection) -> None:
     connection.execute("CREATE TABLE t (n integer)")
     connection.execute("INSERT INTO t VALUES (1)")
     with pytest.raises(psycopg.errors.FeatureNotSupported):
-        connection.execute(f"DO $$ BEGIN ALTER TABLE t {change}; END $$".encode())
+        connection.execute("DO $$ BEGIN ALTER TABLE t ALTER n TYPE integer USING n + 1; END $$")
     assert connection.execute("SELECT * FROM t").fetchall() == [(1,)]
 
 

@@ -70,10 +70,10 @@ def test_others_run(gateway: Server, schema: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "what"),
     [
-        ("DO 'BEGIN ALTER TABLE visit ADD k serial; END'", 'rewriting table "visit" from within a function'),
-        ("DO 'BEGIN ALTER TABLE visit ALTER m TYPE text; END'", 'rewriting table "visit" from within a function'),
-        ("CREATE TABLE made AS SELECT adds()", "a function that changes a table while it makes rows of another"),
-        ("CREATE TABLE made AS SELECT sees()", "a function that changes a table while it makes rows of another"),
+        (
+            "DO 'BEGIN ALTER TABLE visit ALTER m TYPE integer USING m + 1; END'",
+            'rewriting table "visit" from within a function',
+        ),
         (
             "INSERT INTO ruled VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET id = (SELECT max(id) FROM ruled)",
             "a function that changes a table while it makes rows of another",

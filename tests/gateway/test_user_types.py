@@ -144,13 +144,6 @@ def test_a_table_that_another_session_is_making_counts_too(gateway: Server, sche
         assert other.execute("SELECT m, n FROM made").fetchall() == [(label, 5)]
 
 
-def test_from_within_a_function_a_rename_is_refused(client: psycopg.Connection[tuple[object, ...]]) -> None:
-    change = "ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'"
-    with pytest.raises(errors.FeatureNotSupported, match="a function"):
-        client.execute(f"DO $$ BEGIN {change}; END $$".encode())
-    client.execute(change.encode())
-
-
 def test_a_domain_gets_a_check_from_within_a_function(client: psycopg.Connection[tuple[object, ...]]) -> None:
     [[most]] = client.execute("SELECT max(n) FROM person").fetchall()
     with pytest.raises(errors.CheckViolation, match='column "n" of table "person" contains values that violate'):
