@@ -216,6 +216,7 @@ class Computing:
         self._has_turns = False
         self._begun = False  # whether the savepoint has begun
         self._effects: LastingEffects | None = None
+        self._is_read = target is None or locked is not None  # nothing but its functions changes rows
         self._counts = False  # whether what its functions change is counted, because it would be undone
 
     async def __aenter__(self) -> Self:
@@ -298,7 +299,7 @@ class Computing:
         versions, session, volatile = self._reading.versions, self._session, may.rows[0][3]
         if volatile:
             materialized = any(version.table.materialized for version in versions.values())
-            only_computes = not self._lasting and self._acting <= self._users
+            only_computes = self._is_read and not self._lasting and self._acting <= self._users
             if (
                 materialized
                 or may.rows[0][1] != b"t"

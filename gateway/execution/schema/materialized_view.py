@@ -66,6 +66,7 @@ from storage.spark.write import WriteResult
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
+    from planner.tree.builtins import Builtins
 
 # A materialized view has neither constraints nor defaults.
 _NO_RULES: Final = TableRules((), {}, frozenset(), frozenset())
@@ -239,6 +240,8 @@ async def _computed(session: SessionContext, version: TableVersion) -> WriteResu
         refused = refusal
     else:
         return result
+    [volatile] = await session.backend.run(_volatile_of(node, session.gateway.builtins))
+    _refuse_volatile(volatile)
     async with ShadowWriter(session, table) as writer:
         async with Computing(session, node, reading, refused, made_by_users=True) as computing:
             async with computing.watched():
@@ -272,17 +275,26 @@ async def _alone(session: SessionContext, table: Table, tree: Any) -> WriteResul
     if runs_unseen(tree, builtins):
         await session.cursors.watch()
         session.run_functions()
-    acting = Statement(_VOLATILE, (number_array(acting_functions(tree, builtins)),))
+    acting = _volatile_of(tree, builtins)
     async with ShadowWriter(session, table) as writer:
         [_, _, volatile, before] = await session.backend.run(TRIAL.begin, IN_ONE_PROCESS, acting, SCANS)
-        if volatile.rows[0][0]:
-            raise unsupported(f"the volatile function {volatile.rows[0][0].decode()}")
+        _refuse_volatile(volatile)
         twin = await _twin(session, table)
         [after, *_] = await writer.take(SCANS, *TRIAL.undo, shadow=twin)
         await session.cursors.check_unmoved()
         if after.rows != before.rows:
             raise unsupported("a function that reads a lake table")
         return await writer.finish()
+
+
+def _volatile_of(tree: Any, builtins: Builtins) -> Statement:
+    """The question which functions of a query are VOLATILE: their effects would not last."""
+    return Statement(_VOLATILE, (number_array(acting_functions(tree, builtins)),))
+
+
+def _refuse_volatile(answer: Result) -> None:
+    if answer.rows[0][0]:
+        raise unsupported(f"the volatile function {answer.rows[0][0].decode()}")
 
 
 async def _twin(session: SessionContext, table: Table) -> int:
