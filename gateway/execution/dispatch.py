@@ -109,7 +109,7 @@ def _open_plain(session: SessionContext, analysis: Analysis, routed: Routed, bin
         raise unsupported(routed.route.value.upper())
     _check_encoding_unread(session, routed)
     portal = make(session, analysis, routed, binding)
-    portal.is_calm = is_plain(routed, session.gateway.builtins)
+    portal.is_calm = is_plain(analysis, routed, session.gateway.builtins)
     return portal
 
 

@@ -17,7 +17,7 @@ from planner.plans.routes import Route
 from planner.tree.references import domains
 
 if TYPE_CHECKING:
-    from gateway.backend.analysis import SchemaMark
+    from gateway.backend.analysis import Analysis, SchemaMark
     from gateway.session.session_context import SessionContext
     from gateway.statement.prepared_statements import Prepared
     from gateway.statement.routed import Routed
@@ -34,12 +34,12 @@ _HAS_POLICIES: Final = (
 )
 
 
-def is_plain(routed: Routed, builtins: Builtins) -> bool:
+def is_plain(analysis: Analysis, routed: Routed, builtins: Builtins) -> bool:
     """Whether the statement reads and changes lake tables alone, by PostgreSQL's own functions and without effects
-    beside.
+    beside. A large one is not looked at, because other sessions would wait.
     """
     query = routed.query
-    if routed.route not in _ROUTES or query is None or query.hasRowSecurity:
+    if analysis.tree.size > _TREE_MAX or routed.route not in _ROUTES or query is None or query.hasRowSecurity:
         return False
     return is_calm(query, builtins) and not domains(query) and names_only(query, frozenset(routed.lake))
 
@@ -48,7 +48,7 @@ async def keep(session: SessionContext, prepared: Prepared, mark: SchemaMark, *,
     """Keep the analysis of a statement that was just found to mean what it meant, if that is possible."""
     routed, epoch = prepared.routed, session.meanings.epoch
     prepared.kept_at = None
-    if prepared.analysis.tree.size > _TREE_MAX or mark.own or not is_plain(routed, session.gateway.builtins):
+    if mark.own or not is_plain(prepared.analysis, routed, session.gateway.builtins):
         return
     if prepared.open_at != mark:
         asked = Statement(_HAS_POLICIES, (number_array(routed.lake),))
