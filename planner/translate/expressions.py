@@ -216,7 +216,8 @@ class Translator:
             raise unsupported(f"the function {signature} with VARIADIC")
         self.statement.stable_arguments.check(signature, nodes)
         arguments = tuple(self.value(argument) for argument in nodes)
-        if self.context.builtins.functions[function].is_strict and any(each.constant is None for each in arguments):
+        is_strict = node.type == "OPEXPR" and self.context.builtins.functions[function].is_strict
+        if is_strict and any(each.constant is None for each in arguments):
             return null_value(self.base(result_type))
         folded = constant_folding.folded(signature, arguments)
         if folded is not MISSING:
@@ -417,8 +418,6 @@ class Translator:
 
     def sql_value_function(self, node: Node) -> Value:
         return session_values.sql_value_function(node.op, node.fields["type"], node.typmod, self.context.session)
-
-    # --- parts of other modules ---
 
     def sublink(self, node: Node) -> Value:
         from planner.translate import sublinks  # noqa: PLC0415
