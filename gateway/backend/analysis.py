@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import statement_timeout
+from gateway.backend.answers_to_the_end import to_the_end
 from gateway.backend.connection import Backend
 from gateway.backend.encoded_statement import CLOSES, encode_statement
 from gateway.backend.messages_aside import PRINTED_BY
@@ -120,7 +121,7 @@ class Following(NamedTuple):
 NOTHING: Final = Following()
 
 
-async def analyse(  # noqa: C901  one case for each kind of answer
+async def analyse(
     backend: Backend,
     sql: str,
     *,
@@ -149,7 +150,25 @@ async def analyse(  # noqa: C901  one case for each kind of answer
         (frontend.Sync() if sync else frontend.Flush()).encode(),
     )
     begins = CLOSES * len(before)
-    ends = begins + following.closes + CLOSES * (1 + len(undo))
+    places = _Places(begins, begins + following.closes, begins + following.closes + CLOSES * (1 + len(undo)))
+    reading = _read(backend, sql, places, sync=sync)
+    analysis = await (to_the_end(backend, reading) if sync else reading)
+    if backend.told is not None:
+        await backend.told.refuse(analysis.tree)
+    return analysis
+
+
+class _Places(NamedTuple):
+    """How many CloseCompletes come before the answers to the Parse, up to the end of `following`, and altogether."""
+
+    begins: int
+    followed: int
+    ends: int
+
+
+async def _read(  # noqa: C901  one case for each kind of answer
+    backend: Backend, sql: str, places: _Places, *, sync: bool
+) -> Analysis:
     analysis = Analysis(sql, TreeText(""), SchemaMark(0, 0))
     answer = bytearray()  # the row of `_OFF`, as a frame
     tree: TreeText | None = None
@@ -159,12 +178,12 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     while True:
         item = await backend.next()
         if not isinstance(item, Frame):
-            if closed > begins:
+            if closed > places.begins:
                 answer += item
             continue
         if item.type == answers.CloseComplete.type:
             closed += 1
-            if closed == ends and not sync:
+            if closed == places.ends and not sync:
                 break
             continue
         if item.type == answers.BindComplete.type:
@@ -183,17 +202,17 @@ async def analyse(  # noqa: C901  one case for each kind of answer
                 if _is_tree(texts):
                     # The others belong to functions, and to the gateway's statements. Describing EXECUTE may print
                     # the tree of the prepared statement, after the parse.
-                    if closed == begins and not parsed and "W" not in texts:
+                    if closed == places.begins and not parsed and "W" not in texts:
                         tree = large or TreeText(texts["D"])
-                    elif begins < closed < begins + following.closes and "W" not in texts:
+                    elif places.begins < closed < places.followed and "W" not in texts:
                         analysis.bound_anew = True
-                elif texts.get("V") != "LOG" and closed <= begins:
+                elif texts.get("V") != "LOG" and closed <= places.begins:
                     analysis.notices.append(message)
             case answers.ParseComplete():
-                parsed = closed == begins
+                parsed = closed == places.begins
             case answers.ParameterDescription(types):
                 analysis.parameter_types = types
-            case answers.RowDescription(columns) if closed == begins:
+            case answers.RowDescription(columns) if closed == places.begins:
                 analysis.columns = columns
             case answers.ParameterStatus() | answers.NotificationResponse():
                 backend.forward(item.data)
@@ -204,8 +223,6 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     if tree is None:
         # Without the tree, a read of a shadow could not be excluded: never relay on a guess.
         raise SluiceError(SqlState.INTERNAL_ERROR, "PostgreSQL did not say what the statement means")
-    if backend.told is not None:
-        await backend.told.refuse(tree)
     analysis.tree = tree
     *_, encoding, timeout, mark = answers.DataRow.decode(bytes(answer[5:])).values
     if encoding != client_encoding(backend.parameters).encode():

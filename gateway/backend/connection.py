@@ -133,8 +133,7 @@ class Backend:
         self.process_id = self.ended_transactions = 0  # the latter: how often it was outside of a block
         self.started = 0  # as in BackendId, after the first identification
         self.key = b""
-        # Set when the connection serves a client.
-        self.told: Told | None = None
+        self.told: Told | None = None  # set when the connection serves a client
         self.parameters: dict[str, str] = {}
         # When the client's statement began, by the monotonic clock; `check` raises 57014 if it has been cancelled.
         self.begun = time.monotonic()
@@ -486,6 +485,7 @@ class Backend:
 
     async def give_up(self) -> None:
         """Cancel the backend's statement, and read its answers up to ReadyForQuery."""
+        self._names_linger = True
         await self.request_cancel()
         while True:
             item = await self.next()

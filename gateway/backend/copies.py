@@ -11,6 +11,7 @@ from typing import Final
 
 from catalog.background import end
 from catalog.errors import SluiceError, SqlState
+from gateway.backend.answers_to_the_end import to_the_end, until_ready
 from gateway.backend.connection import Backend, BackendLostError
 from gateway.backend.encoded_statement import encode_statement, encoded_parts
 from gateway.backend.own_statement import Statement
@@ -228,7 +229,4 @@ async def try_copy(
 async def close_unnamed_portal(backend: Backend) -> None:
     """Close the unnamed portal, with its snapshot, as a simple query does first."""
     backend.send(frontend.Close(b"P", "").encode() + frontend.Sync().encode())
-    while True:
-        item = await backend.next()
-        if isinstance(item, Frame) and item.type == ReadyForQuery.type:
-            return
+    await to_the_end(backend, until_ready(backend))

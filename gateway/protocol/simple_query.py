@@ -13,6 +13,7 @@ from typing import Final
 from catalog.datatypes import TEXT
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.analysis import Analysis
+from gateway.backend.answers_to_the_end import to_the_end
 from gateway.backend.own_names import OWN, refuse_own_savepoint
 from gateway.backend.savepoints import TRIAL
 from gateway.client.message_thread import aside
@@ -144,18 +145,22 @@ async def _check_syntax(session: SessionContext, frame: Frame) -> None:
     query = memoryview(frame.data)[HEADER_BYTES:]
     parse = HEADER.pack(frontend.Parse.type, len(query) + 7)
     backend.send(parse, b"\0", query, b"\0\0" + frontend.Sync().encode())
-    refusal: SluiceError | None = None
-    while True:
-        item = await backend.next()
-        assert isinstance(item, Frame)
-        if item.type == ReadyForQuery.type:
-            break
-        if item.type == ErrorResponse.type:
-            refusal = (await session.encoding.read(ErrorResponse, item)).to_error()
+    refusal = await to_the_end(backend, _refusal(session))
     if in_block:
         await backend.run(*TRIAL.undo)
     if refusal is not None and (refusal.sqlstate != SqlState.SYNTAX_ERROR or "P" in refusal.fields):
         raise refusal
+
+
+async def _refusal(session: SessionContext) -> SluiceError | None:
+    refusal: SluiceError | None = None
+    while True:
+        item = await session.backend.next()
+        assert isinstance(item, Frame)
+        if item.type == ReadyForQuery.type:
+            return refusal
+        if item.type == ErrorResponse.type:
+            refusal = (await session.encoding.read(ErrorResponse, item)).to_error()
 
 
 async def _place(session: SessionContext, error: SluiceError, statement: Statement, sent: Sent, *, alone: bool) -> None:

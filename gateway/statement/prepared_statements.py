@@ -8,12 +8,14 @@ Bind analyses the statement again if the schema, the search path or a temporary 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.analysis import NOTHING, Analysis, Following, SchemaMark
+from gateway.backend.answers_to_the_end import to_the_end
 from gateway.backend.connection import Backend
 from gateway.backend.encoded_statement import CLOSES, encode_messages, encode_statement, takes_long
 from gateway.backend.own_names import OWN
@@ -174,15 +176,17 @@ async def bind(backend: Backend, message: frontend.Bind) -> None:
     await _exchange(backend, (message,), sync=True)
 
 
-async def prepare(backend: Backend, name: str, sql: str, types: tuple[int, ...]) -> None:
-    """Prepare a client's statement at the backend under a name of the gateway. In a block, no lock is kept."""
-    messages = frontend.Close(b"S", name), frontend.Parse(name, sql, types)
-    await _exchange(backend, messages, sync=True, undone=backend.status == b"T")
-
-
-async def deallocate(backend: Backend, name: str) -> None:
-    """Deallocate the statement at the backend."""
-    await _exchange(backend, (frontend.Close(b"S", name),), sync=True)
+@asynccontextmanager
+async def prepared(backend: Backend, name: str, sql: str, types: tuple[int, ...]) -> AsyncIterator[None]:
+    """Meanwhile, a client's statement is prepared at the backend under a name of the gateway. In a block, no lock is
+    kept.
+    """
+    close = frontend.Close(b"S", name)
+    try:
+        await _exchange(backend, (close, frontend.Parse(name, sql, types)), sync=True, undone=backend.status == b"T")
+        yield
+    finally:
+        await _exchange(backend, (close,), sync=True)
 
 
 async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: str, offset: int) -> list[bytes | None]:
@@ -195,19 +199,15 @@ async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: s
     rows = [numbers[start : start + _ENTRIES_MAX] for start in range(0, len(numbers), _ENTRIES_MAX)]
     lists = [", ".join(f"${number}" for number in row) for row in rows]
     many = len(lists) > 1
-    await prepare(
-        backend, _ARGUMENTS, f"SELECT {', '.join(f'ROW({each})' for each in lists) if many else lists[0]}", types
-    )
-    call = f"EXECUTE {_ARGUMENTS}"
-    try:
-        [result] = await backend.run(Statement(call + text, result_format=1))
-    except SluiceError as error:
-        error.fields["M"] = error.message = error.message.replace(f'"{_ARGUMENTS}"', f'"{name}"')
-        if "P" in error.fields:
-            error.fields["P"] = str(int(error.fields["P"]) - len(call) + offset)
-        raise
-    finally:
-        await deallocate(backend, _ARGUMENTS)
+    query, call = f"SELECT {', '.join(f'ROW({each})' for each in lists) if many else lists[0]}", f"EXECUTE {_ARGUMENTS}"
+    async with prepared(backend, _ARGUMENTS, query, types):
+        try:
+            [result] = await backend.run(Statement(call + text, result_format=1))
+        except SluiceError as error:
+            error.fields["M"] = error.message = error.message.replace(f'"{_ARGUMENTS}"', f'"{name}"')
+            if "P" in error.fields:
+                error.fields["P"] = str(int(error.fields["P"]) - len(call) + offset)
+            raise
     return [value for row in result.rows[0] for value in _of_row(row or b"")] if many else list(result.rows[0])
 
 
@@ -242,6 +242,11 @@ async def _exchange(
         ends += CLOSES * (1 + len(TRIAL.undo))
     ends += CLOSES * sum(map(bool, backend.switching))
     backend.send_in_utf8(sent, frontend.Sync() if sync else frontend.Flush())
+    reading = _descriptions(backend, ends, sync=sync)
+    return await (to_the_end(backend, reading) if sync else reading)
+
+
+async def _descriptions(backend: Backend, ends: int, *, sync: bool) -> list[Message]:
     descriptions: list[Message] = []
     error: SluiceError | None = None
     closed = 0

@@ -91,6 +91,22 @@ SELECT (SELECT count(*) FROM pg_sluice.schema_change WHERE finished IS NULL AND 
     + (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = {_HELD})
 """
 
+# A change that fails at once is held, too, until it may go on. What its own transaction has paused cannot go on.
+_ERRORS_WAIT = """
+CREATE FUNCTION pg_sluice.test_errors_wait() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    WHILE EXISTS (
+        SELECT FROM pg_sluice.schema_change WHERE finished IS NULL AND paused AND NOT canceled
+            AND xmin IS DISTINCT FROM pg_current_xact_id_if_assigned()::xid
+    ) LOOP
+        PERFORM pg_sleep(0.02);
+    END LOOP;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER test_errors_wait BEFORE DELETE ON pg_sluice.element FOR EACH STATEMENT
+    EXECUTE FUNCTION pg_sluice.test_errors_wait();
+"""
+_REMOVE_ERRORS_WAIT = "DROP FUNCTION pg_sluice.test_errors_wait() CASCADE"
 
 # Of what EXPLAIN says: how large a file is depends on who has written it, what PostgreSQL estimates on its version, and
 # Spark counts its expressions.
@@ -211,7 +227,7 @@ def _one_line(answer: str) -> str:
 
 def carry_out(process: GatewayProcess, area: Area) -> str:
     """Each operation of an area, with everything beside it: the file as it has to be."""
-    with stopping(process):
+    with stopping(process), trigger(process, _ERRORS_WAIT, _REMOVE_ERRORS_WAIT):
         told = ["\n".join(_carried_out(process, area, each)) for each in area.operations]
     return "\n\n".join([*area.parts, *told]) + "\n"
 

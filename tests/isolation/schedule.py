@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,8 +25,13 @@ from tests.servers import Server
 _STEP_SECONDS_MAX = 60.0
 _POLL_SECONDS = 0.02
 _UNTIL_ANSWERED = "until answered"
-# What waits for anybody else, the gateway's own steps among them, does so for a moment, and its answer is waited for.
-_BLOCKED = "SELECT pg_blocking_pids({0}) || pg_safe_snapshot_blocking_pids({0}) && ARRAY[{1}]"
+# A statement waits if the session that blocks it has nothing to do, or waits itself. A session at work, and the
+# gateway's own steps, block it for a moment only.
+_BLOCKED = """
+SELECT pg_blocking_pids({0}) || pg_safe_snapshot_blocking_pids({0}) && ARRAY(
+    SELECT other FROM unnest(ARRAY[{1}]) other
+    WHERE other NOT IN ({2}) OR pg_blocking_pids(other) || pg_safe_snapshot_blocking_pids(other) && ARRAY[{1}])
+"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,11 @@ class Session:
         self.running: tuple[str, Future[str]] | None = None
         self._notified: list[str] = []
         self.connection.add_notify_handler(lambda each: self._notified.append(f"{each.channel} {each.payload!r}"))
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a statement of it is under way."""
+        return self.running is not None and not self.running[1].done()
 
     def begin(self, statement: str) -> Future[str]:
         answer: Future[str] = Future()
@@ -133,7 +143,6 @@ def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = Fal
             name: Session(server, schema, messages=messages)
             for name in dict.fromkeys(name for name, _ in schedule.steps)
         }
-        others = ", ".join(str(session.process_id) for session in sessions.values())
         transcript: list[str] = []
         try:
             for name, statement in schedule.steps:
@@ -144,36 +153,37 @@ def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = Fal
                     raise OrderImpossibleError(f"{name} still waits")
                 else:
                     answer = session.begin(statement)
-                    if _waits(control, session, answer, others):
+                    if _waits(control, session, answer, sessions):
                         transcript.append(f"{name}: {statement} -> waits")
                     else:
                         transcript.append(f"{name}: {statement} -> {answer.result()}")
                         session.running = None
-                transcript += _released(control, sessions, others)
+                transcript += _released(control, sessions)
         finally:
             for session in sessions.values():
                 session.close()
     return transcript
 
 
-def _waits(control: psycopg.Connection, session: Session, answer: Future[str], others: str) -> bool:
-    """Whether the statement waits for a session of the schedule, of those whose numbers `others` lists; returns when it
-    does, or when it is answered."""
+def _waits(control: psycopg.Connection, session: Session, answer: Future[str], sessions: Mapping[str, Session]) -> bool:
+    """Whether the statement waits for one of the schedule's sessions; returns when it does, or when it is answered."""
     deadline = time.monotonic() + _STEP_SECONDS_MAX
+    others = ", ".join(str(each.process_id) for each in sessions.values())
     while not wait([answer], _POLL_SECONDS).done:
         assert time.monotonic() < deadline, f"{session.running} neither answers nor waits"
-        # The number stands in the text: with parameters, the statement would be prepared.
-        row = control.execute(_BLOCKED.format(session.process_id, others).encode()).fetchone()
+        at_work = ", ".join(["0", *(str(each.process_id) for each in sessions.values() if each.is_at_work)])
+        # The numbers stand in the text: with parameters, the statement would be prepared.
+        row = control.execute(_BLOCKED.format(session.process_id, others, at_work).encode()).fetchone()
         if row == (True,) and not answer.done():
             return True
     return False
 
 
-def _released(control: psycopg.Connection, sessions: dict[str, Session], others: str) -> list[str]:
+def _released(control: psycopg.Connection, sessions: Mapping[str, Session]) -> list[str]:
     """The answers of statements that waited and do so no longer."""
     found = []
     for name, session in sessions.items():
-        if session.running is not None and not _waits(control, session, session.running[1], others):
+        if session.running is not None and not _waits(control, session, session.running[1], sessions):
             statement, answer = session.running
             found.append(f"{name}: {statement} -> {answer.result()}")
             session.running = None

@@ -17,6 +17,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
+from gateway.backend.answers_to_the_end import to_the_end, until_ready
 from gateway.backend.connection import BackendLostError
 from gateway.backend.copies import copy_in
 from gateway.backend.own_names import OWN
@@ -36,9 +37,8 @@ from gateway.statement.routing import route
 from gateway.transaction.enlistment import SchemaChangedError
 from gateway.transaction.isolation_level import Isolation
 from gateway.transaction.statement_versions import Parts
-from gateway.wire.framing import Frame
 from gateway.wire.messages import frontend
-from gateway.wire.messages.backend import CommandComplete, ReadyForQuery
+from gateway.wire.messages.backend import CommandComplete
 from planner.plans.routes import Route
 from planner.plans.with_parts import Common, order
 from planner.syntax.lexer import quoted
@@ -147,13 +147,13 @@ class WithChangesPortal(StatementPortal):
     async def _part(self, sql: str, number: int) -> str | None:
         """Execute one part; return the query of its result, None if it returns nothing."""
         session, statement, table = self.session, f"{OWN}_with_{number}", f"pg_sluice_with_{number}"
-        analysis = await self._analyse(sql, statement)
-        fields = analysis.columns or ()
-        names = [f"c{place}" for place, _ in enumerate(fields, 1)]
-        for field in fields:
-            if field.type_oid in _RECORDS:
-                raise unsupported(f'column "{field.name}" of records in WITH beside a data-modifying statement')
         try:
+            analysis = await self._analyse(sql, statement)
+            fields = analysis.columns or ()
+            names = [f"c{place}" for place, _ in enumerate(fields, 1)]
+            for field in fields:
+                if field.type_oid in _RECORDS:
+                    raise unsupported(f'column "{field.name}" of records in WITH beside a data-modifying statement')
             routed = await route(session, analysis)
             deferred = session.transaction.deferred
             if fields:
@@ -193,8 +193,8 @@ class WithChangesPortal(StatementPortal):
 
     async def _main(self, sql: str) -> None:
         session, statement = self.session, f"{OWN}_with_{next(_NUMBERS)}"
-        analysis = await self._analyse(sql, statement)
         try:
+            analysis = await self._analyse(sql, statement)
             routed = await route(session, analysis)
             raw = self._raw(sql, statement) if session.simple else None
             binding = self._binding(statement, self.binding.result_formats, raw)
@@ -235,10 +235,7 @@ class WithChangesPortal(StatementPortal):
         backend = self.session.backend
         messages = (frontend.Close(b"P", ""), frontend.Close(b"S", statement), frontend.Sync())
         backend.send(b"".join(message.encode() for message in messages))
-        while True:
-            item = await backend.next()
-            if isinstance(item, Frame) and item.type == ReadyForQuery.type:
-                return
+        await to_the_end(backend, until_ready(backend))
 
 
 def _read(done: Mapping[str, str], query: Node) -> dict[str, str]:

@@ -29,7 +29,7 @@ from gateway.execution.reading.postgres_query import loads
 from gateway.execution.temporary.temporary_change import CHANGED, check_target
 from gateway.session.visibility import rules
 from gateway.statement.portal import Binding, Portal, StatementPortal
-from gateway.statement.prepared_statements import deallocate, prepare
+from gateway.statement.prepared_statements import prepared
 from gateway.wire.framing import HEADER_BYTES, Frame, RelayScanner
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages.backend import CommandComplete, DataRow, FieldDescription
@@ -311,19 +311,18 @@ class ExplainPortal(StatementPortal):
         """
         session, client = self.session, self.session.client
         # The backend executes a part of some statements, so it needs a name for this one.
-        await prepare(session.backend, _EXPLAINED, inner.sql, inner.parameter_types)
         binding = Binding(_EXPLAINED, bound.parameters, bound.parameter_formats, (code,), bound.canonical)
         silent = _Silent(session)
-        session.client = silent
-        try:
-            portal = await self._open(session, inner, routed, binding)
+        async with prepared(session.backend, _EXPLAINED, inner.sql, inner.parameter_types):
+            session.client = silent
             try:
-                await portal.execute(0)
+                portal = await self._open(session, inner, routed, binding)
+                try:
+                    await portal.execute(0)
+                finally:
+                    await portal.close()
             finally:
-                await portal.close()
-        finally:
-            session.client = client
-        await deallocate(session.backend, _EXPLAINED)
+                session.client = client
         count = silent.tag.rpartition(" ")[2]
         rows = int(count) if count.isdigit() else 0  # IF NOT EXISTS has found the table
         output = silent.row_bytes - rows * HEADER_BYTES if silent.row_bytes else 0

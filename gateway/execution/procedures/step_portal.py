@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
 from gateway.backend.analysis import Analysis
+from gateway.backend.answers_to_the_end import to_the_end
 from gateway.backend.encoded_statement import encode_statement
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import VALUES
@@ -118,11 +118,7 @@ class StepPortal(GuardedPortal):
 
     async def _read(self, kept: ResponseSpool, sink: ResponseSpool | None = None) -> list[Rows]:
         """Read the answers up to ReadyForQuery; raise the error among them. Rows go to the `sink`, if there is one."""
-        try:
-            return await self._read_all(kept, sink)
-        except asyncio.CancelledError:
-            await self.session.backend.give_up()
-            raise
+        return await to_the_end(self.session.backend, self._read_all(kept, sink))
 
     async def _read_all(self, kept: ResponseSpool, sink: ResponseSpool | None) -> list[Rows]:
         backend, found, error = self.session.backend, list[Rows](), None

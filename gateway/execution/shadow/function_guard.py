@@ -7,13 +7,13 @@ with any is refused afterwards.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import catalog_calls
+from gateway.backend.answers_to_the_end import to_the_end
 from gateway.backend.arrays import number_array
 from gateway.backend.encoded_statement import encode_messages
 from gateway.backend.own_statement import Statement
@@ -227,11 +227,7 @@ async def relay_rows(session: SessionContext, kept: list[bytes] | ResponseSpool 
     is put there instead of being sent; if that accepts only rows, notices are sent, and the caller sends
     RowDescription.
     """
-    try:
-        return await _relay_rows(session, kept)
-    except asyncio.CancelledError:
-        await session.backend.give_up()
-        raise
+    return await to_the_end(session.backend, _relay_rows(session, kept))
 
 
 async def relay_repetitions(
@@ -246,11 +242,7 @@ async def relay_repetitions(
     bind = frontend.Bind("", binding.statement, binding.parameter_formats, binding.parameters, binding.result_formats)
     repeated = [frame.data for frame in repetitions.frames]
     backend.send(b"".join((bind.encode(), frontend.Execute("").encode(), *repeated, frontend.Sync().encode())))
-    try:
-        return await _keep_repetitions(session, kept, repetitions.count)
-    except asyncio.CancelledError:
-        await backend.give_up()
-        raise
+    return await to_the_end(backend, _keep_repetitions(session, kept, repetitions.count))
 
 
 async def _keep_repetitions(session: SessionContext, kept: ResponseSpool, count: int) -> str:
