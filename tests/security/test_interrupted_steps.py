@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import psycopg
 import pytest
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 
 from tests.forks import ask_sluice
 from tests.servers import GatewayProcess, Server
@@ -92,12 +92,16 @@ _STATEMENTS = (
     "ANALYZE kept",
     "REINDEX TABLE kept",
     "LOCK TABLE kept IN EXCLUSIVE MODE; TRUNCATE child",
+    "COPY kept FROM STDIN",
+    "COPY (SELECT * FROM kept ORDER BY tag, n) TO STDOUT",
+    "COPY watched (tag, n) FROM STDIN",
 )
 # What a session keeps, whatever becomes of its statements.
 _KEPT = """
 SELECT current_user, session_user, current_setting('search_path'), current_setting('role'),
     (SELECT json_agg(name || '=' || setting ORDER BY name) FROM pg_settings
-        WHERE source = 'session' OR name IN ('session_replication_role', 'row_security', 'client_encoding')),
+        WHERE (source = 'session' AND NOT starts_with(name, 'sluice.'))
+            OR name IN ('session_replication_role', 'row_security', 'client_encoding')),
     (SELECT json_agg(name || statement ORDER BY name) FROM pg_prepared_statements WHERE NOT starts_with(name, '_pg3_')),
     (SELECT json_agg(name) FROM pg_cursors WHERE name <> ''),
     (SELECT json_agg(relname) FROM pg_class WHERE relnamespace = pg_my_temp_schema()),
@@ -123,13 +127,19 @@ class _Way:
     by_timeout: bool
     prepared: bool
     in_block: bool
+    pipelined: bool
 
     @classmethod
     def of(cls, chance: random.Random, sql: str) -> _Way:
         """One by chance, of those that the statement permits."""
-        alone = ";" not in sql.replace("; END", "").replace("); P", "")
-        in_block = "BEGIN;" not in sql and "CALL" not in sql and "WITH HOLD" not in sql
-        return cls(chance.random() < 0.5, alone and chance.random() < 0.5, in_block and chance.random() < 0.3)
+        alone = not sql.startswith("COPY") and ";" not in sql.replace("; END", "").replace("); P", "")
+        in_block = "BEGIN;" not in sql and "CALL" not in sql and "COPY" not in sql and "WITH HOLD" not in sql
+        return cls(
+            chance.random() < 0.5,
+            alone and chance.random() < 0.5,
+            in_block and chance.random() < 0.3,
+            alone and in_block and "TABLE" not in sql and chance.random() < 0.3,
+        )
 
 
 @dataclass
@@ -139,17 +149,21 @@ class _Client:
     server: Server
     schema: str
     role: str | None
+    options: str = ""
 
     def __post_init__(self) -> None:
         self.connection = psycopg.connect(
-            self.server.url, autocommit=True, prepare_threshold=None, options=f"-c search_path={self.schema}"
+            self.server.url,
+            autocommit=True,
+            prepare_threshold=None,
+            options=f"-c search_path={self.schema}{self.options}",
         )
         self.connection.execute("PREPARE mine AS SELECT 1")
         if self.role is not None:
             self.connection.execute(f"SET ROLE {self.role}".encode())
         self.kept = self.connection.execute(_KEPT).fetchall()
 
-    def end_within(self, sql: str, seconds: float, way: _Way) -> str | None:
+    def end_within(self, sql: str, tag: str, seconds: float, way: _Way) -> str | None:
         """Execute it, unless that takes longer; the SQLSTATE with which it failed."""
         ender = threading.Timer(seconds, self.connection.cancel)
         if way.in_block:
@@ -160,17 +174,38 @@ class _Client:
             ender.start()
         state = None
         try:
-            self.connection.execute(sql.encode(), prepare=way.prepared)
+            self._execute(sql, tag, way)
         except psycopg.Error as error:
             state = error.sqlstate
         ender.cancel()
         if not way.by_timeout:
             ender.join()
+        if self.connection.info.pipeline_status is not PipelineStatus.OFF:
+            # libpq cannot leave a pipeline whose COMMIT has failed, PostgreSQL's either.
+            self.connection.close()
+            self.__post_init__()
+            return state
         if self.connection.info.transaction_status is TransactionStatus.INERROR:
             self._execute_surely("ROLLBACK TO mine" if way.in_block else "ROLLBACK")
         for statement in ("RESET statement_timeout", "COMMIT", "RESET statement_timeout"):
             self._execute_surely(statement)
         return state
+
+    def _execute(self, sql: str, tag: str, way: _Way) -> None:
+        if not sql.startswith("COPY"):
+            with self.connection.pipeline() if way.pipelined else contextlib.nullcontext():
+                self.connection.execute(sql.encode(), prepare=way.prepared)
+                if way.pipelined:
+                    self.connection.execute("INSERT INTO noted SELECT %s, g FROM generate_series(1, 3) g", [f"{tag}+"])
+            return
+        with self.connection.cursor() as cursor, cursor.copy(sql.encode()) as copy:
+            if sql.endswith("STDOUT"):
+                for _ in copy:
+                    pass
+                return
+            more = "" if "watched" in sql else "\tcopied"
+            for number in range(1, 4):
+                copy.write(f"{tag}\t{number}{more}\n")
 
     def _execute_surely(self, statement: str) -> None:
         """A CancelRequest may come behind the end of the statement that it was for."""
@@ -186,7 +221,12 @@ def clients(gateway: Server, schema: str) -> Iterator[list[_Client]]:
     role = f"role_{schema}"
     with psycopg.connect(gateway.url, autocommit=True, options=f"-c search_path={schema}") as owner:
         owner.execute(_SETUP.replace("{schema}", schema).replace("{role}", role).encode())
-        found = [_Client(gateway, schema, None), _Client(gateway, schema, role)]
+        found = [
+            _Client(gateway, schema, None),
+            _Client(gateway, schema, role),
+            _Client(gateway, schema, None, " -c sluice.engine=spark"),
+            _Client(gateway, schema, None, " -c sluice.hot_rows=0"),
+        ]
         try:
             yield found
         finally:
@@ -205,7 +245,7 @@ def test_nothing_is_left(gateway_process: GatewayProcess, schema: str, clients: 
         seconds, way = chance.random() ** 3 * _SLOWEST_SECONDS, _Way.of(chance, sql)
         tag = f"t{number:05}"
         asked = sql.replace("{tag}", tag).replace("{number}", str(number))
-        state = client.end_within(asked, seconds, way)
+        state = client.end_within(asked, tag, seconds, way)
         ended += state in _ENDED
         assert state in {None, "57014", "42501", "42P07", "42703"}, (state, asked)
         assert client.connection.execute(_KEPT).fetchall() == client.kept, (asked, seconds, way)
