@@ -169,6 +169,8 @@ def through_text(value: Value, type_oid: int, session: SessionValues) -> Value:
     raise unsupported(f"a cast from text to the type with OID {type_oid}")
 
 
+# Java looks for the end of each run of spaces once.
+_SPACES_AROUND: Final = r"^\s+|(?<!\s)\s+$"
 _INTEGER_PATTERN: Final = r"^\s*[+-]?[0-9]+\s*$"
 # PostgreSQL also accepts other bases and underscores, which Spark does not. For an error behind many digits, it may
 # report "out of range".
@@ -179,7 +181,7 @@ _BOUNDS: Final = {INT2: 2**15, INT4: 2**31, INT8: 2**63}
 def _parsed_integer(sql: Expression, type_oid: int) -> Expression:
     name = _INTEGER_NAMES[type_oid]
     target = spark_type(type_oid)
-    trimmed = call("regexp_replace", sql, string(r"^\s+|\s+$"), string(""))
+    trimmed = call("regexp_replace", sql, string(_SPACES_AROUND), string(""))
     parsed = try_cast(trimmed, target)
     return case(
         (
@@ -223,7 +225,7 @@ def _parsed_date(sql: Expression) -> Expression:
 def _parsed_boolean(sql: Expression) -> Expression:
     """Parse as boolin: the unique prefixes of true, false, yes, no, on, off, and 0 and 1, in any case, blanks
     around."""
-    word = call("lower", call("regexp_replace", sql, string(r"^\s+|\s+$"), string("")))
+    word = call("lower", call("regexp_replace", sql, string(_SPACES_AROUND), string("")))
     return case(
         (call("rlike", word, string("^(t|tr|tru|true|y|ye|yes|on|1)$")), raw("TRUE")),
         (call("rlike", word, string("^(f|fa|fal|fals|false|n|no|of|off|0)$")), raw("FALSE")),

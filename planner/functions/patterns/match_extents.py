@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from planner.functions.patterns.match_steps import flat
 from planner.functions.patterns.regular_expressions import (
     NO_CHARACTERS,
     Anchor,
@@ -29,6 +30,7 @@ from planner.functions.patterns.regular_expressions import (
     Repeat,
     Sequence,
     can_be_empty,
+    first_characters,
     parse,
     refused,
 )
@@ -37,7 +39,7 @@ from planner.functions.patterns.regular_expressions import (
 def parse_test(pattern: str, insensitive: bool = False) -> Pattern:
     """Return the pattern, if it is certain whether it matches; 0A000 for any other."""
     found = parse(pattern, insensitive)
-    if not _loops_are_flat(found.body):
+    if not _loops_areflat(found.body):
         raise refused(pattern)
     return found
 
@@ -74,7 +76,7 @@ def groups(expression: Expression, certain: bool = True) -> Iterator[tuple[Group
 _ROUNDS_MAX: Final = 500
 
 
-def _loops_are_flat(body: Expression) -> bool:
+def _loops_areflat(body: Expression) -> bool:
     """Whether Java repeats groups without a call for each round; its stack has no room for many.
 
     It does if the quantifier is possessive, as `regular_expressions` writes it for groups without an upper bound. That
@@ -120,47 +122,24 @@ def _decides(expression: Expression, follow: Characters) -> bool:
         case Group(body=body):
             return _decides(body, follow)
         case Repeat(body=body, least=least, most=most):
-            if least != most and _first(body).meets(follow):
+            if least != most and first_characters(body).meets(follow):
                 return False
-            return _decides(body, follow if most == 1 else follow | _first(body))
+            return _decides(body, follow if most == 1 else follow | first_characters(body))
         case Sequence(parts=parts):
             for part in reversed(parts):
                 if not _decides(part, follow):
                     return False
-                follow = _first(part) | follow if can_be_empty(part) else _first(part)
+                follow = first_characters(part) | follow if can_be_empty(part) else first_characters(part)
             return True
         case Choice(branches=branches):
             seen = NO_CHARACTERS
             for branch in branches:
-                if can_be_empty(branch) or _first(branch).meets(seen) or not _decides(branch, follow):
+                if can_be_empty(branch) or first_characters(branch).meets(seen) or not _decides(branch, follow):
                     return False
-                seen |= _first(branch)
+                seen |= first_characters(branch)
             return True
         case _:
             return True
-
-
-def _first(expression: Expression) -> Characters:
-    """Return the characters that a match of the expression may begin with."""
-    match expression:
-        case Atom(characters=characters):
-            return characters
-        case Anchor():
-            return NO_CHARACTERS
-        case Group(body=body) | Repeat(body=body):
-            return _first(body)
-        case Sequence(parts=parts):
-            found = NO_CHARACTERS
-            for part in parts:
-                found |= _first(part)
-                if not can_be_empty(part):
-                    break
-            return found
-        case Choice(branches=branches):
-            found = NO_CHARACTERS
-            for branch in branches:
-                found |= _first(branch)
-            return found
 
 
 def _repeats(expression: Expression) -> Iterator[Repeat]:
@@ -193,13 +172,13 @@ def _has_choice(expression: Expression) -> bool:
 
 
 def _is_plain_sequence(body: Expression) -> bool:
-    parts = _flat(body)
+    parts = flat(body)
     runs: list[int] = [0]  # how many parts vary in length, outside of groups and in each group
     for part in parts:
         match part:
             case Group(body=inner):
                 variable = 0
-                for piece in _flat(inner):
+                for piece in flat(inner):
                     if isinstance(piece, (Group, Choice)) or not _is_simple(piece):
                         return False
                     variable += _varies(piece)
@@ -214,15 +193,6 @@ def _is_plain_sequence(body: Expression) -> bool:
         return False
     last = parts[-1] if parts else None
     return sum(runs) <= 1 or (isinstance(last, Anchor) and last.is_end)
-
-
-def _flat(expression: Expression) -> list[Expression]:
-    """Return the parts of a sequence, those of `(?:…)` in place of it."""
-    if isinstance(expression, Sequence):
-        return [part for item in expression.parts for part in _flat(item)]
-    if isinstance(expression, Group) and expression.number is None:
-        return _flat(expression.body)
-    return [expression]
 
 
 def _is_simple(expression: Expression) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from catalog.datatypes import TEXT
@@ -12,8 +13,9 @@ from planner.functions.call import Build, Call, Row, row
 from planner.functions.patterns import match_extents, regular_expressions
 from planner.functions.patterns.like_patterns import similar_pattern
 from planner.functions.patterns.match_extents import parse_match, parse_test
+from planner.functions.patterns.match_steps import search, search_for_test
 from planner.functions.patterns.regular_expressions import Pattern, can_be_empty
-from planner.spark.builders import Expression, binary, call, case, cast, integer, not_, raise_error, raw, string
+from planner.spark.builders import Expression, and_, binary, call, case, cast, integer, not_, raise_error, raw, string
 from planner.spark.literals import literal
 from planner.spark.values import Value, null_value
 
@@ -27,7 +29,7 @@ def _read(given: Call, reader: Callable[[str, bool], Pattern], flags: str = "") 
     found = reader(pattern, "i" in flags)
     if found.knows_letters:
         given.check_letters()
-    return found
+    return found if reader is parse_test else search(found)
 
 
 def _flags(given: Call, index: int, global_allowed: bool = False) -> str:
@@ -41,7 +43,14 @@ def _flags(given: Call, index: int, global_allowed: bool = False) -> str:
 
 
 def _known(pattern: Pattern, subject: Expression, result: Expression) -> Expression:
-    """Return the result, if the subject has no characters that Java is too old to classify as letters or not."""
+    """Return the result, if Java is not too slow over the subject, nor too old to know which of its characters are
+    letters.
+    """
+    if pattern.slow is not None:
+        length, java = pattern.slow
+        is_slow = and_(binary(">=", call("length", subject), integer(length)), call("rlike", subject, string(java)))
+        refusal = raise_error("0A000", "this regular expression over so long a text is not supported on lake tables")
+        result = case((is_slow, refusal), default=result)
     if not pattern.knows_letters:
         return result
     refusal = raise_error("0A000", "a regular expression over characters of a newer Unicode is not supported "
@@ -57,7 +66,9 @@ def _test(negated: bool, insensitive: bool) -> Build:
         if given.arguments[1].constant is None:
             return null_value(given.result_type)
         pattern = _read(given, parse_test, "i" if insensitive else _flags(given, 2))
-        matched = call("rlike", given.sql[0], string(pattern.java()))
+        java, slow = search_for_test(pattern)
+        matched = call("rlike", given.sql[0], string(java))
+        pattern = replace(pattern, slow=slow)
         return given.result(_known(pattern, given.sql[0], not_(matched) if negated else matched))
 
     return build

@@ -12,7 +12,7 @@ the builtin collation C.UTF-8: digits are ASCII, letters are Unicode's alphabeti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from catalog.errors import unsupported
 
@@ -34,23 +34,29 @@ _SPACE: Final = _mask("\t\n\v\f\r ")
 
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """A set that includes at least the characters that an atom matches: exact in ASCII, beyond it a list or any."""
+    """A set that includes at least the characters that an atom matches: exact in ASCII, beyond it a list or any, but
+    those `without`.
+    """
 
     ascii: int
     beyond: frozenset[int] | None  # None: perhaps every character outside ASCII
+    without: frozenset[int] = frozenset()
 
     def __or__(self, other: Characters) -> Characters:
-        beyond = None if self.beyond is None or other.beyond is None else self.beyond | other.beyond
-        return Characters(self.ascii | other.ascii, beyond)
+        if self.beyond is not None and other.beyond is not None:
+            return Characters(self.ascii | other.ascii, self.beyond | other.beyond)
+        missing = [each.without for each in (self, other) if each.beyond is None]
+        found = (self.beyond or frozenset()) | (other.beyond or frozenset())
+        return Characters(self.ascii | other.ascii, None, frozenset.intersection(*missing) - found)
 
     def meets(self, other: Characters) -> bool:
         """Whether a character may be in both."""
         if self.ascii & other.ascii:
             return True
         if self.beyond is None:
-            return other.beyond is None or bool(other.beyond)
+            return other.beyond is None or bool(other.beyond - self.without)
         if other.beyond is None:
-            return bool(self.beyond)
+            return bool(self.beyond - other.without)
         return bool(self.beyond & other.beyond)
 
 
@@ -111,20 +117,32 @@ class Choice:
 Expression = Atom | Anchor | Group | Repeat | Sequence | Choice
 
 
+class Slow(NamedTuple):
+    """Texts of at least that length in which Java finds a match of `java`."""
+
+    length: int
+    java: str
+
+
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A parsed pattern. `knows_letters`: whether it depends on which characters are letters."""
+    """A parsed pattern. `knows_letters`: whether it depends on which characters are letters. `start`: what Java looks
+    for at each place first. `slow`: the texts over which Java takes too many steps.
+    """
 
     source: str
     insensitive: bool
     body: Expression
     groups: int
     knows_letters: bool
+    start: str = ""
+    slow: Slow | None = None
 
     def java(self, capturing: bool = False) -> str:
         """Return the pattern for Java. Capturing groups are named g1, g2, …; without `capturing`, groups do not
         capture."""
-        return self.flags + _java(self.body, capturing)
+        body = java_of(self.body, capturing)
+        return f"{self.flags}{self.start}(?:{body})" if self.start else self.flags + body
 
     @property
     def flags(self) -> str:
@@ -154,12 +172,12 @@ _SPACES_BEYOND: Final = frozenset({0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0
 # By name: its form in a Java bracket, its characters, and those of its negation.
 _CLASSES: Final = {
     "digit": ("0-9", Characters(_DIGITS, frozenset()), Characters(_ASCII_ALL & ~_DIGITS, None)),
-    "space": (_SPACE_JAVA, Characters(_SPACE, _SPACES_BEYOND), Characters(_ASCII_ALL & ~_SPACE, None)),
-    "word": (_WORD_JAVA, Characters(_WORD, None), Characters(_ASCII_ALL & ~_WORD, None)),
-    "alpha": (_LETTER, Characters(_UPPER | _LOWER, None), _ANY),
-    "alnum": (_LETTER + "0-9", Characters(_UPPER | _LOWER | _DIGITS, None), _ANY),
-    "upper": (r"\p{IsUppercase}", Characters(_UPPER, None), _ANY),
-    "lower": (r"\p{IsLowercase}\x{10fc}\x{ab69}", Characters(_LOWER, None), _ANY),
+    "space": (_SPACE_JAVA, Characters(_SPACE, _SPACES_BEYOND), Characters(_ASCII_ALL & ~_SPACE, None, _SPACES_BEYOND)),
+    "word": (_WORD_JAVA, Characters(_WORD, None, _SPACES_BEYOND), Characters(_ASCII_ALL & ~_WORD, None)),
+    "alpha": (_LETTER, Characters(_UPPER | _LOWER, None, _SPACES_BEYOND), _ANY),
+    "alnum": (_LETTER + "0-9", Characters(_UPPER | _LOWER | _DIGITS, None, _SPACES_BEYOND), _ANY),
+    "upper": (r"\p{IsUppercase}", Characters(_UPPER, None, _SPACES_BEYOND), _ANY),
+    "lower": (r"\p{IsLowercase}\x{10fc}\x{ab69}", Characters(_LOWER, None, _SPACES_BEYOND), _ANY),
     "xdigit": ("0-9A-Fa-f", Characters(_mask("0123456789ABCDEFabcdef"), frozenset()), _ANY),
 }
 _OF_LETTERS: Final = frozenset({"word", "alpha", "alnum", "upper", "lower"})
@@ -319,7 +337,8 @@ class _Reader:
         if not self.insensitive:
             return characters
         letters = characters.ascii
-        return Characters(letters | (letters & _UPPER) << 32 | (letters & _LOWER) >> 32, characters.beyond)
+        both = letters | (letters & _UPPER) << 32 | (letters & _LOWER) >> 32
+        return Characters(both, characters.beyond, characters.without)
 
     def _bracket(self) -> Expression:
         negated = self._peek() == "^"
@@ -403,20 +422,44 @@ def can_be_empty(expression: Expression) -> bool:
             return any(can_be_empty(branch) for branch in branches)
 
 
-def _java(expression: Expression, capturing: bool) -> str:
+def first_characters(expression: Expression) -> Characters:
+    """Return the characters that a match of the expression may begin with."""
+    match expression:
+        case Atom(characters=characters):
+            return characters
+        case Anchor():
+            return NO_CHARACTERS
+        case Group(body=body) | Repeat(body=body):
+            return first_characters(body)
+        case Sequence(parts=parts):
+            found = NO_CHARACTERS
+            for part in parts:
+                found |= first_characters(part)
+                if not can_be_empty(part):
+                    break
+            return found
+        case Choice(branches=branches):
+            found = NO_CHARACTERS
+            for branch in branches:
+                found |= first_characters(branch)
+            return found
+
+
+def java_of(expression: Expression, capturing: bool = False) -> str:
+    """Return the expression for Java."""
     match expression:
         case Atom(java=java) | Anchor(java=java):
             return java
         case Group(body=body, number=number):
             opening = f"(?<g{number}>" if capturing and number is not None else "(?:"
-            return f"{opening}{_java(body, capturing)})"
+            return f"{opening}{java_of(body, capturing)})"
         case Repeat(body=body, least=least, most=most, greedy=greedy):
             marks = {(0, None): "*", (1, None): "+", (0, 1): "?"}
             bounds = f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
             # Possessive: see match_extents, which must allow it.
             manner = "?" if not greedy else "+" if most is None and isinstance(body, Group) else ""
-            return _java(body, capturing) + marks.get((least, most), bounds) + manner
+            return java_of(body, capturing) + marks.get((least, most), bounds) + manner
         case Sequence(parts=parts):
-            return "".join(_java(part, capturing) for part in parts)
+            return "".join(java_of(part, capturing) for part in parts)
         case Choice(branches=branches):
-            return "|".join(_java(branch, capturing) for branch in branches)
+            return "|".join(java_of(branch, capturing) for branch in branches)
