@@ -27,7 +27,7 @@ from storage.spark.write import WriteResult, replace_rows
 if TYPE_CHECKING:
     from gateway.execution.changes.row_changes import Changing
     from gateway.execution.constraints.constraint_validation import Obligation
-    from gateway.execution.functions.taken_rows import Taken
+    from gateway.execution.filling.taken_rows import Taken
     from gateway.session.session_context import SessionContext
 
 # Foreign keys lock rows too, which the lake's own check handles. This finds the row locks that users request, also in

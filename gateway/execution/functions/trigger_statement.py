@@ -1,9 +1,9 @@
 """Statements that fire triggers: PostgreSQL executes them over lake rows in filled shadows.
 
-This works like statements that call functions (`gateway.execution.functions.do_call`). No tree shows what triggers do.
-So a statement is executed again until it uses no unfilled table. A table that only gets new rows needs no others in
-its shadow. The lake checks their keys; after a conflict the existing rows are copied too, so that PostgreSQL raises
-the error.
+This works like statements that call functions (`gateway.execution.functions.over_filled_shadows`). No tree shows what
+triggers do. So a statement is executed again until it uses no unfilled table. A table that only gets new rows needs
+no others in its shadow. The lake checks their keys; after a conflict the existing rows are copied too, so that
+PostgreSQL raises the error.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 
 from catalog.errors import SluiceError, unsupported
 from gateway.execution.changes.insert import target_oid
-from gateway.execution.functions.do_call import GuardedPortal
-from gateway.execution.functions.filled_shadows import FilledShadows
+from gateway.execution.filling.filled_shadows import FilledShadows
 from gateway.execution.functions.function_changes import is_undecided
 from gateway.execution.functions.locks_before_triggers import assigned_by, fails_behind_lock
+from gateway.execution.functions.over_filled_shadows import FilledPortal
 from gateway.execution.functions.remembered_use import forgetting, note_used, used_before
 from gateway.execution.functions.trigger_lookup import changes_view, needs_rows, targets
 from gateway.execution.locks.row_locks import hold_met, strength_of
@@ -52,7 +52,7 @@ _VOLATILE_HINT: Final = (
 )
 
 
-class TriggeredPortal(GuardedPortal):
+class TriggeredPortal(FilledPortal):
     """INSERT, UPDATE, DELETE, MERGE, and WITH that changes rows; TRUNCATE and COPY in subclasses."""
 
     leaves_unread = True

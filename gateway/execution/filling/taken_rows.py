@@ -13,7 +13,7 @@ from gateway.backend.arrays import number_array
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_statement import Statement
 from gateway.execution.changes.shadow_execution import made, rows_aside, rows_of
-from gateway.execution.functions.sought_keys import KEYS_MAX
+from gateway.execution.filling.sought_keys import KEYS_MAX
 from gateway.execution.reading.postgres_query import SMALL_ROWS
 from gateway.session.visibility import versions
 from gateway.transaction.isolation_level import Isolation

@@ -13,7 +13,7 @@ from catalog.errors import unsupported
 from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.own_statement import Statement
-from gateway.execution.functions.filling_settings import set_while_filled
+from gateway.execution.filling.filling_settings import set_while_filled
 from gateway.execution.shadow.shadow import (
     MAY_COPY,
     copy_rows,

@@ -23,13 +23,14 @@ from gateway.backend.own_message import LOCKED
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import rows_aside
-from gateway.execution.functions import effects_beside
-from gateway.execution.functions.filling_settings import SETTINGS, set_while_filled
-from gateway.execution.functions.lake_copies import Copies, copy_whole, empty_shadows, has_parents
-from gateway.execution.functions.opened_cursors import CURSORS
-from gateway.execution.functions.shadow_touches import TOUCHES, Touch, Use, check_copied, touches
-from gateway.execution.functions.sought_keys import SoughtKeys
-from gateway.execution.functions.taken_rows import (
+from gateway.execution.filling import effects_beside
+from gateway.execution.filling.filling_settings import SETTINGS, set_while_filled
+from gateway.execution.filling.lake_copies import Copies, copy_whole, empty_shadows, has_parents
+from gateway.execution.filling.left_out_rows import LeftOut
+from gateway.execution.filling.opened_cursors import CURSORS
+from gateway.execution.filling.shadow_touches import TOUCHES, Touch, Use, check_copied, touches
+from gateway.execution.filling.sought_keys import SoughtKeys
+from gateway.execution.filling.taken_rows import (
     Taken,
     altered_of,
     check_newest,
@@ -309,11 +310,6 @@ class FilledShadows:
         return set((self.unread | self._found.keys()) - self.emptied)
 
     @property
-    def left_out(self) -> bool:
-        """Whether left-out data may forbid the changes: keys of other rows, referenced rows."""
-        return self.unchecked or not self.lacking.isdisjoint(self._use.now)
-
-    @property
     def acted(self) -> dict[int, frozenset[str]]:
         """The files whose rows are all in shadows, by path, for tables by OID. Over these PostgreSQL has carried out
         the actions of foreign keys.
@@ -327,44 +323,20 @@ class FilledShadows:
         oids = set(self._use.now)
         return None if self.lasts or self.only_added(oids) != oids else frozenset(oids)
 
-    def _may_forbid(self, oid: int) -> bool:
-        """Whether new rows of the table are checked only when all is taken, for some constraint."""
-        if oid not in self.versions:
-            return False
-        table = self.versions[oid].table
-        keyed = oid not in self.emptied and (oid in self.unread or oid in self._found)
-        return bool((keyed and table.is_keyed) or (self.unchecked and table.foreign_keys))
-
     @property
-    def hides_errors(self) -> bool:
-        """The statement has failed: whether left-out data could have raised another error first."""
-        return any(self._may_forbid(oid) and self._use.changes(oid) for oid in self._use.now)
-
-    @property
-    def is_doubtful(self) -> bool:
-        """All is taken: whether left-out data may have forbidden, at its time, what nothing forbids in the end."""
-        return any(self._may_forbid(oid) and self._is_doubtful(oid) for oid in self._use.now)
-
-    def _is_doubtful(self, oid: int) -> bool:
-        """`is_doubtful` for one table: rows that were undone since, or are referenced only by now."""
-        if self._use.now[oid].truncated:
-            return self._fresh.get(oid, 0) > 0
-        added, replaced = self._use.rows(oid)
-        parents = {key.parent for key in self.versions[oid].table.foreign_keys if self.unchecked}
-        if (added or replaced) and any(map(self._changes_keys, parents & self._use.now.keys())):
-            return True
-        fresh = self._fresh.get(oid, 0)
-        if oid in self._found and oid in self.sought.tables:
-            return bool(added or replaced) and self.sought.is_doubtful(oid, self.by_keys[oid], added)
-        if not replaced:
-            return fresh != added
-        if oid in self._found and fresh:
-            return added > 0 or fresh != replaced
-        return "exception" in self.words  # a caught exception may have been another error
-
-    def _changes_keys(self, oid: int) -> bool:
-        """Whether rows that others reference may have come, gone, or changed."""
-        return self._use.rows(oid) != (0, 0) and not (oid in self.sought.tables and self.sought.same_keys(oid))
+    def left_out(self) -> LeftOut:
+        """What the statement did without."""
+        return LeftOut(
+            versions=self.versions,
+            use=self._use,
+            lacking=frozenset(self.lacking),
+            by_keys=self.by_keys,
+            searched=frozenset(self._found),
+            unchecked=self.unchecked,
+            fresh=self._fresh,
+            sought=self.sought,
+            catches="exception" in self.words,
+        )
 
     async def undo(self) -> None:
         """Undo everything since `fill`, and lock the rows that were `lost`."""
