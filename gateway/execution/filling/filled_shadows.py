@@ -24,6 +24,7 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import rows_aside
 from gateway.execution.filling import effects_beside
+from gateway.execution.filling.current_row_copy import CurrentRow
 from gateway.execution.filling.filling_settings import SETTINGS, set_while_filled
 from gateway.execution.filling.lake_copies import Copies, copy_whole, empty_shadows, has_parents
 from gateway.execution.filling.left_out_rows import LeftOut
@@ -105,6 +106,7 @@ class FilledShadows:
         self.lost: list[Contested] = []  # rows to be locked before the statement runs again
         self.must_last = False  # the statement is not undone: deferred triggers fire, or a cursor moves
         self.defers = False  # it may have queued deferred triggers
+        self.current: CurrentRow | None = None  # the row that it names by WHERE CURRENT OF
 
     async def fill(self, oids: Collection[int], unread: Collection[int] = (), *, unchecked: bool = False) -> None:
         """Copy these tables and begin the savepoint for the statement. Rows of `unread` tables are not copied; they are
@@ -130,6 +132,10 @@ class FilledShadows:
         self.unread = self.unread - guessed.keys()
         self.unchecked = self.unchecked or (unchecked and bool(guessed))
         self._found = await self._find()
+        given, current = self._found, self.current
+        if current is not None:
+            given = {**given, current.oid: await current.find(session, self.versions[current.oid])}
+            self._found = given if current.alone else self._found
         few = self.unread | self._found.keys()
         copied = [version for oid, version in self.versions.items() if oid not in few]
         size = sum(file.size_bytes for version in copied for file in version.files)
@@ -148,7 +154,7 @@ class FilledShadows:
         self._begun = True
         filled = [version for oid, version in self.versions.items() if self._is_copied(oid)]
         touched = Statement(TOUCHES, (self._newest,))
-        copies = Copies(tables, filled, self._found)
+        copies = Copies(tables, filled, given, {} if current is None else {current.oid: current.opening})
         copying = await copies.begin(session, begin, None if is_first else touched) if filled else None
         marks = [mark_of(each.oid) for each in tables]
         numbers = await effects_beside.numbering(session, self.words, self.versions)
@@ -233,8 +239,9 @@ class FilledShadows:
         reads = not (failed or self.may_change or self.must_last) and self.is_alone and self.quiet >= self.words
         locked = [] if _LOCKING.isdisjoint(self.words) else self._kept
         ahead = [self._counting, *self._locks(locked)] if reads else []
-        asked = end, *printing, Statement(TOUCHES, (self._newest,)), CURSORS
-        _, *answers = await self._session.backend.run(*asked, *ahead)
+        closing = () if failed or self.current is None else self.current.closing
+        asked = end, *closing, *printing, Statement(TOUCHES, (self._newest,)), CURSORS
+        answers = (await self._session.backend.run(*asked, *ahead))[1 + len(closing) :]
         await self._session.cursors.check_unmoved()
         ended, (counts, now_open, *self._ahead) = answers[: len(printing)], answers[len(printing) :]
         self.cursors = self._session.cursors.others(now_open)
@@ -244,13 +251,16 @@ class FilledShadows:
         unseen = {oid for oid, each in self._use.now.items() if not each.made and self._is_unseen(oid)}
         for oid in unseen & self.by_keys.keys() - self.sought.tables:
             del self.by_keys[oid]
+        if self.current is not None and self.current.oid in unseen:
+            self.current.alone = False
         return unseen
 
     async def seek(self, unseen: Collection[int]) -> set[int]:
         """Of the tables that it lacks, those of which at most the rows are copied whose keys its plans name."""
         others = [oid for oid in unseen if oid not in self.versions]
         known = {**self.versions, **(await versions(self._session, others) if others else {})}
-        large = await self.sought.worth(known[oid] for oid in (known.keys() & unseen) - self.exclusive)
+        others_only = self.exclusive if self.current is None else self.exclusive | {self.current.oid}
+        large = await self.sought.worth(known[oid] for oid in (known.keys() & unseen) - others_only)
         self._copy_whole([oid for oid in large if self._use.scans(oid) > PLANS_MAX])
         for oid in large & self.sought.tables:
             keys = self.sought.learnt(oid, self.by_keys.get(oid), self._use.scans(oid))
@@ -269,6 +279,9 @@ class FilledShadows:
     async def widen(self, error: SluiceError, taken: Sequence[Taken]) -> bool:
         """The lake has found a key of new rows: whether the rows with this key are to be copied too."""
         missing = missing_key(error, taken, self.by_keys)
+        if missing is not None and self.current is not None and self.current.oid == missing[0]:
+            self.current.alone = False
+            return is_small([self.versions[missing[0]]])
         if missing is None or not await self.sought.worth([self.versions[missing[0]]]):
             return False
         oid, self.by_keys[oid] = missing
@@ -279,6 +292,8 @@ class FilledShadows:
         """Copy whole tables."""
         self._copy_whole(list(self.sought.tables))
         self.by_keys.clear()
+        if self.current is not None:
+            self.current.alone = False
 
     def begin_with(self, touched: Mapping[int, Touch]) -> None:
         """What the statement has done over empty shadows."""
@@ -294,6 +309,8 @@ class FilledShadows:
     def _is_unseen(self, oid: int) -> bool:
         if oid in self._late:
             return True
+        if self.current is not None and oid == self.current.oid:  # the statement itself finds its row without a scan
+            return self.current.alone and self._use.scans(oid) > 0
         if oid in self._found and oid in self.sought.tables | self.sought.refused:
             return self.sought.lacks(oid, self.by_keys.get(oid), self._use.scans(oid))
         if oid in self._found:  # scanned once by the statement itself, before any user's code
@@ -413,8 +430,18 @@ class FilledShadows:
             if loaded is not None and oid in self.sought.tables:
                 changes, generated = (loaded.rows, fresh, kept), (await rules(session, seen.table)).generated
                 await asyncio.to_thread(self.sought.note, seen.table, self.by_keys[oid], changes, generated)
-            replaces, emptied = oid not in appended, oid in truncated
-            taken.append(Taken(seen, fresh, kept, locked, replaces=replaces, truncated=emptied, loaded=loaded))
+            taken.append(
+                Taken(
+                    seen,
+                    fresh,
+                    kept,
+                    locked,
+                    replaces=oid not in appended,
+                    truncated=oid in truncated,
+                    loaded=loaded or (None if self.current is None else self.current.whole(oid)),
+                    updates_one=self._use.rows(oid) == (0, 1) and fresh.num_rows == 1 and oid not in truncated,
+                )
+            )
         return [*taken, *[await self._locked(oid, next(parts)) for oid in filled]]
 
     def alters(self, oids: Set[int]) -> bool:

@@ -20,6 +20,9 @@ from gateway.transaction.isolation_level import Isolation
 from planner.plans.row_filter import WantedKeys
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from catalog.model import TableVersion
     from gateway.backend.connection import Result
     from gateway.execution.shadow.loaded_rows import Loaded
@@ -36,7 +39,8 @@ _NO_MARK: Final = "-1"
 class Taken:
     """A statement's effect on a table's rows: those that it made, those that it left, and which of these it has
     locked. Unless `is_changed`, only the locked ones are given; unless it `replaces` rows, those that are left are not
-    given. `truncated`: it leaves none but those that it made, whatever was committed meanwhile.
+    given. `truncated`: it leaves none but those that it made, whatever was committed meanwhile. `updates_one`: all that
+    it has done is to update one row, once.
     """
 
     version: TableVersion
@@ -46,7 +50,8 @@ class Taken:
     is_changed: bool = True
     replaces: bool = True
     truncated: bool = False
-    loaded: Loaded | None = None  # the rows that were copied, if not all
+    loaded: Loaded | None = None  # the rows that were copied, if not all, or in an order of their own
+    updates_one: bool = False
 
 
 def mark_of(oid: int) -> Statement:
@@ -80,6 +85,13 @@ def missing_key(
         values = dict.fromkeys([*before, *(row for row in zip(*columns, strict=True) if None not in row)])
         return (table.oid, WantedKeys(key.attnums, list(values))) if len(values) > len(before) else None
     return None
+
+
+def followed(replaced: Mapping[str, npt.NDArray[np.int64]]) -> pa.Table:
+    """The only row that was replaced, as `Written.followed`."""
+    [(path, positions)] = replaced.items()
+    files = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), pa.array([path], pa.string()))
+    return pa.table({"file": files, "position": pa.array(positions)})
 
 
 async def locked_only(version: TableVersion, answer: Result, loaded: Loaded | None) -> Taken:

@@ -11,6 +11,7 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.own_text import escaped
 from gateway.execution.changes.row_changes import Written
 from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, paired, strength_of
+from gateway.execution.filling.taken_rows import Taken, followed
 from gateway.execution.locks.row_locks import (
     Contested,
     RowsChangedError,
@@ -27,7 +28,6 @@ from storage.spark.write import WriteResult, replace_rows
 if TYPE_CHECKING:
     from gateway.execution.changes.row_changes import Changing
     from gateway.execution.constraints.constraint_validation import Obligation
-    from gateway.execution.filling.taken_rows import Taken
     from gateway.session.session_context import SessionContext
 
 # Foreign keys lock rows too, which the lake's own check handles. This finds the row locks that users request, also in
@@ -159,7 +159,8 @@ async def _write(
     strength = await asyncio.to_thread(strength_of, table, loaded, outcome)
     if not await changing.claim(result, version, strength, sources=sources, lost=lost, waiting=waiting):
         return None
-    return Written(version, result, result.in_order(sources), updates=taken.fresh.num_rows > 0)
+    pairs, one = result.in_order(sources), followed(replaced) if taken.updates_one else None
+    return Written(version, result, pairs, updates=taken.fresh.num_rows > 0, followed=one)
 
 
 def constrained(wanted: Iterable[Obligation], changed: Iterable[int], locked: Iterable[int]) -> frozenset[int]:

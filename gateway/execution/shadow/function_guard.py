@@ -8,7 +8,7 @@ with any is refused afterwards.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.encoded_statement import encode_messages
+from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
 from gateway.client.encoding import read
@@ -66,6 +67,7 @@ _UNTOLD: Final = (
 )  # fmt: skip
 _FORWARDED: Final = (answers.ParameterStatus.type, answers.NotificationResponse.type)
 _HEAD_BYTES: Final = 5
+_OTHER: Final = f"{OWN}_other"
 _OF_NO_SHADOW: Final = (SqlState.LOCK_NOT_AVAILABLE, SqlState.FEATURE_NOT_SUPPORTED)
 
 
@@ -186,6 +188,16 @@ async def send_statement(session: SessionContext, binding: Binding) -> None:
             await send_query(session, query.query)
         else:
             backend.send(await encoding.encoded(query))
+
+
+async def send_other_text(session: SessionContext, binding: Binding, sql: str, parameter_types: Sequence[int]) -> None:
+    """Send another text in place of the client's own statement, with its parameters."""
+    if binding.raw_query is not None:
+        await send_query(session, sql)
+        return
+    bind = frontend.Bind("", _OTHER, binding.parameter_formats, binding.parameters, binding.result_formats)
+    parse, close = frontend.Parse(_OTHER, sql, tuple(parameter_types)), frontend.Close(b"S", _OTHER)
+    await send_messages(session, parse, bind, frontend.Execute(""), close)
 
 
 def without_rows(portal: StatementPortal) -> Statement | None:
