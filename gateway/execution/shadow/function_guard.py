@@ -59,6 +59,17 @@ FROM pg_catalog.pg_class
 WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) $1::bigint::pg_catalog.oid
     AND relnamespace OPERATOR(pg_catalog.<>) ALL ('{pg_sluice,pg_ducklake}'::pg_catalog.regnamespace[])
 """
+# The same while PostgreSQL makes tables of the gateway's: of its own catalogs, those of large objects count.
+CHANGES_OF_USERS: Final = Statement("""
+SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
+    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+FROM pg_catalog.pg_class
+WHERE relkind OPERATOR(pg_catalog.=) 'r' AND (
+    oid OPERATOR(pg_catalog.=) ANY (
+        '{pg_catalog.pg_largeobject,pg_catalog.pg_largeobject_metadata}'::pg_catalog.regclass[])
+    OR relnamespace OPERATOR(pg_catalog.<>) ALL ('{pg_catalog,pg_sluice,pg_ducklake}'::pg_catalog.regnamespace[]))
+""")
 
 
 # The answers to the gateway's own messages around the client's statement.
