@@ -22,13 +22,13 @@ from gateway.backend.messages_aside import PLANS_MAX
 from gateway.backend.own_message import LOCKED
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
-from gateway.execution.changes.shadow_execution import rows_aside
 from gateway.execution.filling import effects_beside
 from gateway.execution.filling.current_row_copy import CurrentRow
 from gateway.execution.filling.filling_settings import SETTINGS, set_while_filled
 from gateway.execution.filling.lake_copies import Copies, copy_whole, empty_shadows, has_parents
 from gateway.execution.filling.left_out_rows import LeftOut
 from gateway.execution.filling.opened_cursors import CURSORS
+from gateway.execution.filling.rows_made import FEW_ADDED, RowsMade
 from gateway.execution.filling.shadow_touches import TOUCHES, Touch, Use, check_copied, touches
 from gateway.execution.filling.sought_keys import SoughtKeys
 from gateway.execution.filling.taken_rows import (
@@ -327,14 +327,6 @@ class FilledShadows:
         return set((self.unread | self._found.keys()) - self.emptied)
 
     @property
-    def acted(self) -> dict[int, frozenset[str]]:
-        """The files whose rows are all in shadows, by path, for tables by OID. Over these PostgreSQL has carried out
-        the actions of foreign keys.
-        """
-        lacking, versions = self.lacking, self.versions.items()
-        return {oid: frozenset(file.path for file in each.files) for oid, each in versions if oid not in lacking}
-
-    @property
     def grown(self) -> frozenset[int] | None:
         """The tables that got rows, if that is all that the statement has done."""
         oids = set(self._use.now)
@@ -375,7 +367,7 @@ class FilledShadows:
     async def take(self, *, leaves_nothing: bool = False) -> list[Taken]:
         """The changes of the rows; afterwards the shadows are empty, and settings are restored. If the statement has
         only read and `leaves_nothing`, the caller undoes its transaction instead."""
-        session, backend = self._session, self._session.backend
+        session = self._session
         await self._forget_dropped()
         made_now = [oid for oid, each in self._use.now.items() if oid not in self.versions and each.made]
         asked = [] if session.transaction.fresh else [*self.versions, *made_now]  # in a fresh one no schema is changed
@@ -383,18 +375,30 @@ class FilledShadows:
         changed = [oid for oid in self._use.now if oid in known and self._use.changes(oid)]
         if self._ahead and not changed:
             return await self._locked_only(leaves_nothing=leaves_nothing)
-        truncated = {oid for oid in changed if self._use.now[oid].truncated or oid in self.altered}
-        appended = {oid for oid in changed if self._use.rows(oid)[1] == 0} | truncated
+        appended, _ = self._ways(changed)
         if self.alters(altered_of(changed, self.versions, known)):
             return []
         for oid in changed:
             if (oid in self.altered or oid not in appended | self._found.keys()) and not is_small([known[oid]]):
                 raise too_large()
-        reads = [
-            shadow_rows(known[oid].table, each)
-            for oid in changed
-            for each in conditions(None if oid in self.altered else self._marks.get(oid), oid in appended)
-        ]
+        plain = appended - self._found.keys() - self.altered
+        rows = RowsMade(session, known, [oid for oid in plain if self._use.rows(oid)[0] > FEW_ADDED])
+        try:
+            return await self._take(rows, known, changed)
+        finally:
+            await rows.abort()
+
+    def _ways(self, changed: Iterable[int]) -> tuple[set[int], set[int]]:
+        """The tables that only got new rows, or lost all others; and the latter."""
+        gone = {oid for oid in changed if self._use.now[oid].truncated or oid in self.altered}
+        return {oid for oid in changed if self._use.rows(oid)[1] == 0} | gone, gone
+
+    async def _take(self, rows: RowsMade, known: Mapping[int, TableVersion], changed: Sequence[int]) -> list[Taken]:
+        session, backend, reads = self._session, self._session.backend, list[Statement]()
+        appended, truncated = self._ways(changed)
+        for oid in changed:
+            mark = None if oid in self.altered else self._marks.get(oid)
+            reads += rows.questions(oid, conditions(mark, oid in appended))
         filled = [oid for oid in self._kept if oid not in changed]
         locks = self._locks(filled)
         deferring = {oid for oid in changed if known[oid].table.defers}
@@ -421,25 +425,22 @@ class FilledShadows:
         self._fresh.clear()
         for oid in changed:
             version = self.versions.get(oid, known[oid])
-            bodies = [next(parts).bodies for _ in range(3)]
-            fresh, kept, locked = [await rows_aside(known[oid].table, each) for each in bodies]
-            self._fresh[oid] = fresh.num_rows
-            session.gateway.store.undone_rows.left(oid, fresh.num_rows)
+            made = await rows.read(oid, parts)
+            self._fresh[oid] = made.row_count
             seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
             loaded = self._found.get(oid)
             if loaded is not None and oid in self.sought.tables:
-                changes, generated = (loaded.rows, fresh, kept), (await rules(session, seen.table)).generated
+                changes, generated = (loaded.rows, made.fresh, made.kept), (await rules(session, seen.table)).generated
                 await asyncio.to_thread(self.sought.note, seen.table, self.by_keys[oid], changes, generated)
             taken.append(
                 Taken(
                     seen,
-                    fresh,
-                    kept,
-                    locked,
+                    *made[:3],
                     replaces=oid not in appended,
                     truncated=oid in truncated,
                     loaded=loaded or (None if self.current is None else self.current.whole(oid)),
-                    updates_one=self._use.rows(oid) == (0, 1) and fresh.num_rows == 1 and oid not in truncated,
+                    updates_one=self._use.rows(oid) == (0, 1) and made.row_count == 1 and oid not in truncated,
+                    written=made.written,
                 )
             )
         return [*taken, *[await self._locked(oid, next(parts)) for oid in filled]]

@@ -34,6 +34,14 @@ class LeftOut:
         """Whether it may forbid the changes: keys of other rows, referenced rows."""
         return self.unchecked or not self.lacking.isdisjoint(self.use.now)
 
+    @property
+    def acted(self) -> dict[int, frozenset[str]]:
+        """The files whose rows are all in shadows, by path, for tables by OID. Over these PostgreSQL has carried out
+        the actions of foreign keys.
+        """
+        lacking, versions = self.lacking, self.versions.items()
+        return {oid: frozenset(file.path for file in each.files) for oid, each in versions if oid not in lacking}
+
     def _may_forbid(self, oid: int) -> bool:
         """Whether new rows of the table are checked only when all is taken, for some constraint."""
         if oid not in self.versions:

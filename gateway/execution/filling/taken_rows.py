@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gateway.backend.connection import Result
     from gateway.execution.shadow.loaded_rows import Loaded
     from gateway.session.session_context import SessionContext
+    from storage.spark.write import WriteResult
 
 _EXISTING: Final = (
     "SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])"
@@ -52,6 +53,7 @@ class Taken:
     truncated: bool = False
     loaded: Loaded | None = None  # the rows that were copied, if not all, or in an order of their own
     updates_one: bool = False
+    written: WriteResult | None = None  # the rows that it made, instead of `fresh`
 
 
 def mark_of(oid: int) -> Statement:
@@ -78,7 +80,12 @@ def missing_key(
         table = each.version.table
         key = next((key for key in table.keys if [table.schema, table.name, key.name] == named), None)
         known = copied.get(table.oid)
-        if key is None or each.fresh.num_rows > KEYS_MAX or (known is not None and known.attnums != key.attnums):
+        if (
+            key is None
+            or each.written is not None
+            or each.fresh.num_rows > KEYS_MAX
+            or (known is not None and known.attnums != key.attnums)
+        ):
             continue
         columns = [each.fresh[table.column(attnum).name].to_pylist() for attnum in key.attnums]
         before = [] if known is None else known.values

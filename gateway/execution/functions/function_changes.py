@@ -147,6 +147,8 @@ async def _write(
 ) -> Written | None:
     session, version = changing.session, taken.version
     table, path = version.table, session.gateway.data_path
+    if taken.written is not None:
+        return Written(version, taken.written, None, updates=False, truncates=taken.truncated)
     outcome = Outcome([], "", taken.fresh, taken.kept, taken.locked)
     replaced = await gone(table, loaded, taken.kept) if taken.replaces else {}
     if not replaced and not taken.fresh.num_rows:

@@ -255,9 +255,8 @@ class FilledPortal(StatementPortal):
         if shadows.alters(constrained(wanted, changed, locked)):
             return False
         async with Changing(self, "a function", *changed) as changing:
-            sql, left_out = self.analysis.sql, bool(shadows.left_out)
+            sql, left_out, acted = self.analysis.sql, bool(shadows.left_out), shadows.left_out.acted
             try:
-                acted = shadows.acted
                 # Who holds a row may be waiting for copied rows that stay.
                 waiting = Waiting.FAIL if shadows.lasts and not may_fail else Waiting.WAIT
                 if not await take_changes(
