@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
-from catalog.model import TableVersion
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
@@ -41,6 +40,7 @@ from gateway.execution.filling.taken_rows import (
     mark_of,
     missing_key,
     too_large,
+    written_anew,
 )
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
@@ -56,6 +56,7 @@ from gateway.session.visibility import rules, versions
 from gateway.transaction.read_only_block import SET as READ_ONLY
 
 if TYPE_CHECKING:
+    from catalog.model import TableVersion
     from gateway.session.session_context import SessionContext
     from planner.plans.row_filter import WantedKeys
 
@@ -239,9 +240,9 @@ class FilledShadows:
         reads = not (failed or self.may_change or self.must_last) and self.is_alone and self.quiet >= self.words
         locked = [] if _LOCKING.isdisjoint(self.words) else self._kept
         ahead = [self._counting, *self._locks(locked)] if reads else []
-        closing = () if failed or self.current is None else self.current.closing
-        asked = end, *closing, *printing, Statement(TOUCHES, (self._newest,)), CURSORS
-        answers = (await self._session.backend.run(*asked, *ahead))[1 + len(closing) :]
+        ends = [end, *(() if failed or self.current is None else self.current.closing)]
+        asked = *ends, *printing, Statement(TOUCHES, (self._newest,)), CURSORS
+        answers = (await self._session.backend.run(*asked, *ahead))[len(ends) :]
         await self._session.cursors.check_unmoved()
         ended, (counts, now_open, *self._ahead) = answers[: len(printing)], answers[len(printing) :]
         self.cursors = self._session.cursors.others(now_open)
@@ -259,8 +260,8 @@ class FilledShadows:
         """Of the tables that it lacks, those of which at most the rows are copied whose keys its plans name."""
         others = [oid for oid in unseen if oid not in self.versions]
         known = {**self.versions, **(await versions(self._session, others) if others else {})}
-        others_only = self.exclusive if self.current is None else self.exclusive | {self.current.oid}
-        large = await self.sought.worth(known[oid] for oid in (known.keys() & unseen) - others_only)
+        whole = self.exclusive if self.current is None else self.exclusive | {self.current.oid}
+        large = await self.sought.worth(known[oid] for oid in (known.keys() & unseen) - whole)
         self._copy_whole([oid for oid in large if self._use.scans(oid) > PLANS_MAX])
         for oid in large & self.sought.tables:
             keys = self.sought.learnt(oid, self.by_keys.get(oid), self._use.scans(oid))
@@ -376,11 +377,12 @@ class FilledShadows:
         if self._ahead and not changed:
             return await self._locked_only(leaves_nothing=leaves_nothing)
         appended, _ = self._ways(changed)
-        if self.alters(altered_of(changed, self.versions, known)):
+        anew = await written_anew(session, self.words if changed else ())
+        if self.alters(altered_of(changed, self.versions, known, anew)):
             return []
-        for oid in changed:
-            if (oid in self.altered or oid not in appended | self._found.keys()) and not is_small([known[oid]]):
-                raise too_large()
+        whole = [oid for oid in changed if oid in self.altered or oid not in appended | self._found.keys()]
+        if not all(is_small([known[oid]]) for oid in whole):
+            raise too_large()
         plain = appended - self._found.keys() - self.altered
         rows = RowsMade(session, known, [oid for oid in plain if self._use.rows(oid)[0] > FEW_ADDED])
         try:
@@ -400,7 +402,6 @@ class FilledShadows:
             mark = None if oid in self.altered else self._marks.get(oid)
             reads += rows.questions(oid, conditions(mark, oid in appended))
         filled = [oid for oid in self._kept if oid not in changed]
-        locks = self._locks(filled)
         deferring = {oid for oid in changed if known[oid].table.defers}
         self.defers = bool(deferring)
         session.transaction.late.tables |= deferring
@@ -410,7 +411,7 @@ class FilledShadows:
         texts = []
         if not self.quiet >= self.words:
             texts.append(effects_beside.uncounted(self.sought.sql, await name_arrays(session, self.words)))
-        counted, *results = await backend.run(self._counting, *texts, *reads, *locks, *undone)
+        counted, *results = await backend.run(self._counting, *texts, *reads, *self._locks(filled), *undone)
         acted = counted.rows != self._beside.rows
         if acted and self.is_alone:
             self.rows_only, self.must_repeat = frozenset(), True
@@ -424,10 +425,9 @@ class FilledShadows:
         taken, parts = [], iter(results)
         self._fresh.clear()
         for oid in changed:
-            version = self.versions.get(oid, known[oid])
             made = await rows.read(oid, parts)
             self._fresh[oid] = made.row_count
-            seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
+            seen = replace(self.versions.get(oid, known[oid]), table=known[oid].table)
             loaded = self._found.get(oid)
             if loaded is not None and oid in self.sought.tables:
                 changes, generated = (loaded.rows, made.fresh, made.kept), (await rules(session, seen.table)).generated

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_statement import Statement
@@ -33,6 +34,7 @@ _EXISTING: Final = (
     "SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])"
 )
 
+_REWRITING: Final = frozenset({"alter", "execute"})
 _NO_MARK: Final = "-1"
 
 
@@ -108,13 +110,23 @@ async def locked_only(version: TableVersion, answer: Result, loaded: Loaded | No
     return Taken(version, nothing, nothing, locked, is_changed=False, loaded=loaded)
 
 
+async def written_anew(session: SessionContext, words: Collection[str]) -> frozenset[int]:
+    """The tables whose rows PostgreSQL has written anew, as for ALTER … TYPE, maybe of the same type."""
+    if _REWRITING.isdisjoint(words):
+        return frozenset()
+    [anew] = await session.backend.run(catalog_calls.tables_to_write_anew())
+    return frozenset(int(oid or 0) for (oid,) in anew.rows)
+
+
 def altered_of(
-    changed: Iterable[int], seen: Mapping[int, TableVersion], known: Mapping[int, TableVersion]
+    changed: Iterable[int],
+    seen: Mapping[int, TableVersion],
+    known: Mapping[int, TableVersion],
+    anew: Collection[int],
 ) -> frozenset[int]:
-    """The `changed` tables whose schema is not that in which rows of the lake were `seen`."""
-    return frozenset(
-        oid for oid in changed if oid in seen and seen[oid].row_count and seen[oid].table != known[oid].table
-    )
+    """The `changed` tables whose schema is not that in which rows of the lake were `seen`, or written `anew`."""
+    there = (oid for oid in changed if oid in seen and seen[oid].row_count)
+    return frozenset(oid for oid in there if oid in anew or seen[oid].table != known[oid].table)
 
 
 def too_large() -> SluiceError:
