@@ -10,7 +10,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.own_statement import Statement
 from gateway.backend.own_text import escaped
 from gateway.execution.changes.row_changes import Written
-from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, paired, strength_of
+from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, has_key, paired, strength_of
 from gateway.execution.filling.taken_rows import Taken, followed
 from gateway.execution.locks.row_locks import (
     Contested,
@@ -161,8 +161,16 @@ async def _write(
     strength = await asyncio.to_thread(strength_of, table, loaded, outcome)
     if not await changing.claim(result, version, strength, sources=sources, lost=lost, waiting=waiting):
         return None
-    pairs, one = result.in_order(sources), followed(replaced) if taken.updates_one else None
-    return Written(version, result, pairs, updates=taken.fresh.num_rows > 0, followed=one)
+    told = taken.updates_one and (
+        has_key(table) or taken.loaded is not None
+    )  # else it may be another row that is alike
+    return Written(
+        version,
+        result,
+        result.in_order(sources),
+        updates=taken.fresh.num_rows > 0,
+        followed=followed(replaced) if told else None,
+    )
 
 
 def constrained(wanted: Iterable[Obligation], changed: Iterable[int], locked: Iterable[int]) -> frozenset[int]:
