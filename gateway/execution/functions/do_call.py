@@ -6,9 +6,9 @@ If one has used shadows (`gateway.execution.shadow.function_guard`), it is undon
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.errors import SluiceError, unsupported
 from gateway.backend.connection import BackendLostError, Result
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
@@ -50,15 +50,6 @@ from gateway.statement.portal import TIMEOUT
 from gateway.wire.messages.backend import CommandComplete
 from planner.tree.nodes import name_of
 
-if TYPE_CHECKING:
-    pass
-
-# A function may read rows of one table before it uses another.
-_ROUNDS_MAX: Final = 30
-# How changes of schemas fail over filled shadows.
-_OF_MORE: Final = frozenset({SqlState.FEATURE_NOT_SUPPORTED, SqlState.OBJECT_IN_USE})
-# After a conflict, the next execution sees what others have committed.
-_CONFLICTS_MAX: Final = 5
 # A table that a statement names is copied before it first runs if it has no more rows.
 _COPIED_ROWS_MAX: Final = 20_000
 # The same for a table that foreign keys may bring in.

@@ -52,12 +52,6 @@ _ROUNDS_MAX: Final = 30
 _OF_MORE: Final = frozenset({SqlState.FEATURE_NOT_SUPPORTED, SqlState.OBJECT_IN_USE})
 # After a conflict, the next execution sees what others have committed.
 _CONFLICTS_MAX: Final = 5
-# A table that a statement names is copied before it first runs if it has no more rows.
-_COPIED_ROWS_MAX: Final = 20_000
-# The same for a table that foreign keys may bring in.
-_RELATED_ROWS_MAX: Final = 2_000
-_EXECUTE: Final = "EXECUTESTMT"
-_DECLARE: Final = "DECLARECURSORSTMT"
 
 
 class FilledPortal(StatementPortal):
