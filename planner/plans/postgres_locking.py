@@ -63,7 +63,7 @@ def locked_table(tree: Any) -> LockingClause | None:
     """Return the one table whose rows are locked, anywhere in the query; None if there are more.
 
     Rows that others have locked may be skipped if all rows come from that table, or if every look at the table locks
-    its rows so: without them, the query chooses from the rest.
+    its rows so: without them, the query chooses from the rest. Functions of users must not look at it then.
     """
     found = {
         LockingClause(int(node.rtable[mark.rti - 1].relid), int(mark.strength), int(mark.waitPolicy))
@@ -76,7 +76,7 @@ def locked_table(tree: Any) -> LockingClause | None:
     if clause is None or clause.waiting != _SKIP_LOCKED:
         return clause
     query = single_query(tree)
-    chosen = bool(query.rowMarks) and reads_one_table_once(query)
+    chosen = bool(query.rowMarks) and _names_one_table_once(query)
     return clause if chosen or _is_only_locked(query, clause.table_oid) else None
 
 
@@ -97,8 +97,13 @@ def _is_only_locked(query: Node, table_oid: int) -> bool:
 def reads_one_table_once(tree: Any) -> bool:
     """Whether the rows come from one table alone, of which the query reads nothing else."""
     query = single_query(tree)
+    return _names_one_table_once(query) and not functions_of_users(query)
+
+
+def _names_one_table_once(query: Node) -> bool:
+    """`reads_one_table_once`, but that functions of users may read the table too."""
     sources = list(query.jointree.fromlist or ())
-    if [source.type for source in sources] != ["RANGETBLREF"] or functions_of_users(query):
+    if [source.type for source in sources] != ["RANGETBLREF"]:
         return False
     entry = query.rtable[sources[0].rtindex - 1]
     if entry.rtekind != RTE_RELATION:

@@ -63,4 +63,8 @@ class WriterAside:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            await aside(self._writer.abort)
+            await self.abort()
+
+    async def abort(self) -> None:
+        """Remove what is written."""
+        await aside(self._writer.abort)

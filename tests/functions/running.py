@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final, cast
 
 import psycopg
@@ -26,6 +27,7 @@ REFUSED: Final = "0A000"
 _PORTAL: Final = re.compile(r"<unnamed portal \d+>")
 _EVALUATED: Final = ("PL/pgSQL assignment", "PL/pgSQL expression")
 _TOO_DEEP: Final = "54001"
+_MANY_ALIKE: Final = 50
 # A case that PostgreSQL does not end in time, either, shows nothing.
 _ENDLESS: Final = "57014"
 
@@ -93,12 +95,20 @@ class Side:
                     self._said.clear()
                 if error.sqlstate == REFUSED and outcome.refused is None:
                     outcome.refused = answer[0]
-            outcome.lines += [f"> {call.sql()}", *self._said, *answer]
+            outcome.lines += [f"> {call.sql()}", *_counted(self._said), *answer]
             if self._connection.closed:
                 break
         if not self._connection.closed and self._connection.info.transaction_status:
             execute("ROLLBACK")
         return outcome
+
+
+def _counted(said: list[str]) -> Iterator[str]:
+    """The notices; of many alike, one. A trigger that fires itself repeats them until PostgreSQL's stack is full, which
+    its code may catch, and how deep that is differs."""
+    for notice, alike in groupby(said):
+        count = len(list(alike))
+        yield from [notice] * count if count < _MANY_ALIKE else [f"{notice}, many times"]
 
 
 def _told(error: psycopg.Error) -> list[str]:

@@ -184,8 +184,13 @@ def test_as_it_was(gateway: Server, schema: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "named"),
     [
-        ("CREATE MATERIALIZED VIEW bad AS SELECT f(), id FROM t", "the volatile function"),
-        ("CREATE MATERIALIZED VIEW bad AS SELECT f()", "the volatile function"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT f()", "a function that reads a lake table"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT writes(), id FROM t", "a function that changes a table, in a mat"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT writes()", "a function that changes a table, in a materialized view"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT made(), id FROM t", "a function that changes a table"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT made()", "a function that changes a table, in a materialized view"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT told(), id FROM t", "the volatile function"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT told()", "the volatile function"),
         ("CREATE MATERIALIZED VIEW bad AS SELECT set_config('a.b', 'c', false)", "the volatile function set_config"),
         ("CREATE MATERIALIZED VIEW bad AS SELECT g(), id FROM t", "a function that reads a lake table which is not in"),
         ("CREATE MATERIALIZED VIEW bad AS SELECT g()", "a function that reads a lake table"),
@@ -203,6 +208,10 @@ def test_refused_by_name(gateway: Server, schema: str, statement: str, named: st
         connection.execute("CREATE MATERIALIZED VIEW m AS SELECT id FROM t")
         volatile = f"AS 'SELECT count(*) FROM {schema}.t'"
         connection.execute(f"CREATE FUNCTION f() RETURNS bigint LANGUAGE sql {volatile}".encode())
+        writing = f"AS 'BEGIN INSERT INTO {schema}.t VALUES (2); RETURN 2; END'"
+        connection.execute(f"CREATE FUNCTION writes() RETURNS bigint LANGUAGE plpgsql {writing}".encode())
+        connection.execute("CREATE FUNCTION made() RETURNS oid LANGUAGE sql AS 'SELECT lo_create(0)'")
+        connection.execute("CREATE FUNCTION told() RETURNS text LANGUAGE sql AS $$ SELECT pg_notify('a', '')::text $$")
         stable = f"AS 'BEGIN RETURN (SELECT count(*) FROM {schema}.m); END'"
         connection.execute(f"CREATE FUNCTION g() RETURNS bigint STABLE LANGUAGE plpgsql {stable}".encode())
         with pytest.raises(errors.FeatureNotSupported) as raised:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import psycopg
@@ -87,15 +88,32 @@ def test_new_rows_of_a_large_table(connection: psycopg.Connection) -> None:
     assert found == [("large-1",), ("small1",), ("small2",)]
 
 
+def test_rows_of_a_large_table_by_a_cursor(connection: psycopg.Connection) -> None:
+    with connection.transaction():
+        connection.execute("DECLARE c CURSOR FOR SELECT id FROM large WHERE id > 100 ORDER BY id FOR UPDATE")
+        connection.execute("FETCH c")
+        assert connection.execute("UPDATE large SET n = -1 WHERE CURRENT OF c RETURNING *").fetchone() == (101, -1, 2)
+        assert connection.execute("UPDATE large SET n = -2 WHERE CURRENT OF c RETURNING *").fetchone() == (101, -2, 3)
+        with pytest.raises(psycopg.errors.UniqueViolation), connection.transaction():
+            connection.execute("UPDATE large SET id = 9 WHERE CURRENT OF c")
+        connection.execute("CREATE TRIGGER counts BEFORE DELETE ON large FOR EACH ROW EXECUTE FUNCTION counts()")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="so large"), connection.transaction():
+            connection.execute("DELETE FROM large WHERE CURRENT OF c")
+    assert connection.execute("SELECT id, n, version FROM large WHERE n < 0").fetchall() == [(101, -2, 3)]
+    assert connection.execute("SELECT what FROM log ORDER BY id").fetchall() == [("UPDATE 101",)] * 2
+
+
 @pytest.mark.parametrize(
     "statement",
     [
         "EXPLAIN ANALYZE UPDATE large SET n = 0 WHERE id = 5",
-        "DECLARE c CURSOR FOR TABLE large; FETCH c; UPDATE large SET n = 0 WHERE CURRENT OF c",
+        """CREATE OR REPLACE FUNCTION versions() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE NOTICE '%', current_query(); RETURN NEW; END $$;
+            DECLARE c CURSOR FOR TABLE large; FETCH c; UPDATE large SET n = 0 WHERE CURRENT OF c""",
     ],
 )
 def test_what_is_refused(connection: psycopg.Connection, statement: str) -> None:
-    *before, refused = statement.split(";")
+    *before, refused = re.split(r";\s+(?=DECLARE|FETCH|UPDATE)", statement)
     connection.execute("BEGIN")
     for each in before:
         connection.execute(each.encode())

@@ -11,11 +11,11 @@ from tests.servers import GatewayProcess, open_directory
 
 # Python runs this as it starts. What carries out DO fails when the backend has been sent it, before it has answered.
 _FAULT = """
-from gateway.execution.functions import do_call
+from gateway.execution.functions import over_filled_shadows
 from gateway.execution.shadow import function_guard
 async def relay_rows(session, kept=None):
     raise KeyError("nobody thought of this")
-function_guard.relay_rows = do_call.relay_rows = relay_rows
+function_guard.relay_rows = over_filled_shadows.relay_rows = relay_rows
 """
 
 

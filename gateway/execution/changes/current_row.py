@@ -40,8 +40,14 @@ async def with_current_row(session: SessionContext, query: Node, reading: Readin
     name = current_of(query)
     if name is None:
         return reading
-    oid = target_oid(query)
-    version = reading.versions[oid]
+    place = await present_place(session, name, reading.versions[target_oid(query)])
+    return replace(reading, context=replace(reading.context, current=place))
+
+
+async def present_place(session: SessionContext, name: str, version: TableVersion) -> tuple[str, int]:
+    """The present place in the table of the row that the cursor of that name is on; a place without a row, if it was
+    deleted. 34000 or 24000 if it is on none, 40001 if others have changed it, 0A000 if it cannot be followed.
+    """
     cursor = await session.cursors.find(name)
     if cursor is None:
         [known] = await session.backend.run(Statement(_KNOWN, (name,)))
@@ -59,8 +65,7 @@ async def with_current_row(session: SessionContext, query: Node, reading: Readin
     found = _place(cursor.declared, row, column)
     if found is None:
         raise unsupported("WHERE CURRENT OF a row in one of two files with the same checksum of their names")
-    place = await _now(session, version, found)
-    return replace(reading, context=replace(reading.context, current=place))
+    return await _now(session, version, found)
 
 
 def _column(cursor: Cursor, table: Table) -> int:

@@ -21,10 +21,12 @@ from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.shadow_execution import begin, chosen_positions, rows_of
 from gateway.execution.locks.row_locks import Strength, Waiting, check_may_look_again, lock_positions, unharmed
 from gateway.execution.reading.postgres_query import Computing, Locked, is_small
+from gateway.execution.shadow.function_guard import SCANS
 from gateway.execution.shadow.loaded_rows import Loaded, load_all
 from gateway.execution.shadow.shadow import shadow_rows
 from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import rules
+from planner.plans.computable import functions_of_users
 from planner.plans.locking_plan import STRENGTHS, WAITS
 from planner.plans.postgres_locking import locked_table
 
@@ -37,10 +39,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """PostgreSQL's answers, and the number of rows."""
+    """PostgreSQL's answers, the number of rows, and how often shadows were scanned."""
 
     answers: ResponseSpool
     count: int
+    scans: int
 
 
 async def rehearse_locks(
@@ -67,6 +70,8 @@ async def rehearse_locks(
         if not any(map(len, skipped.values())):
             return chosen
         chosen.answers.close()
+        if functions_of_users(query) and chosen.scans > 1:  # these may look at the skipped rows too
+            raise refusal
         loaded = loaded.without(skipped)
 
 
@@ -90,6 +95,8 @@ async def _choose(  # noqa: PLR0917
         session, query, beside, refusal, table.oid, made_by_users=True, locked=Locked({}), once=once
     ) as computing:
         await begin(session, table, columns, loaded)
+        [before] = await session.backend.run(SCANS)
         tag = await computing.send(binding, kept)
-        [rows, *_] = await session.backend.run(shadow_rows(table, LOCKED), *TRIAL.undo)
-    return Chosen(kept, int(tag.removeprefix("SELECT "))), rows_of(table, rows.bodies)
+        [after, rows, *_] = await session.backend.run(SCANS, shadow_rows(table, LOCKED), *TRIAL.undo)
+    scans = int(after.rows[0][0] or 0) - int(before.rows[0][0] or 0)
+    return Chosen(kept, int(tag.removeprefix("SELECT ")), scans), rows_of(table, rows.bodies)

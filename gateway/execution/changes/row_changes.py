@@ -84,7 +84,7 @@ class Timed(Protocol):
 @dataclass(frozen=True, slots=True)
 class Written:
     """A result on top of a version; `sources` are those of `Replaced`; `updates`: it may have updated rows;
-    `truncates`: all earlier rows go.
+    `truncates`: all earlier rows go. `followed` has the old rows in the order of the new ones, for cursors.
     """
 
     version: TableVersion
@@ -92,6 +92,7 @@ class Written:
     sources: pa.Table | None
     updates: bool
     truncates: bool = False
+    followed: pa.Table | None = None
 
 
 class Changing:
@@ -287,7 +288,7 @@ class Changing:
             self._note_files(each.result, each.version.table)
         for each in written:
             result, version = each.result, each.version
-            session.cursors.note(version.table.oid, result)
+            session.cursors.note(version.table.oid, replace(result, sources=each.followed))
             change = replace(row_change(result, version), truncate=each.truncates)
             await self._keep(version.table, change, None)
             await note_unchanged(session, version, change.data_files, None, each.sources)

@@ -11,6 +11,7 @@ from typing import Final
 
 from catalog.errors import unsupported
 from gateway.backend.copies import copy_pieces, try_copy
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.copy_format import CopyFormat
 from gateway.execution.copy.copy_columns import copied_columns
@@ -18,16 +19,16 @@ from gateway.execution.copy.copy_encoding import LOOK
 from gateway.execution.copy.copy_in import copied_data
 from gateway.execution.functions.trigger_statement import TriggeredPortal
 from gateway.execution.reading.copy_trial import options_of
+from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT
 from gateway.execution.shadow.trigger_bypass import bypass_triggers
 from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import latest, rules
 from gateway.wire.messages.copy import CopyInResponse
 from storage.spool.byte_spool import KeptBytes
 
-# PostgreSQL's rows of the data are read back at once, several times as large.
-BYTES_MAX: Final = 256 * 2**20
+_LIMIT: Final = Statement(f"SELECT pg_catalog.pg_size_bytes({LIMIT})")
 _PIECE_BYTES: Final = 1 << 20
-_HINT: Final = "COPY fewer rows at a time. DISABLE TRIGGER lets any number come in."
+_HINT: Final = f"{LOAD_LIMIT} limits the data. DISABLE TRIGGER lets any number of rows come in."
 
 
 class TriggeredCopyPortal(TriggeredPortal):
@@ -64,10 +65,12 @@ class TriggeredCopyPortal(TriggeredPortal):
             await self._take()
 
     async def _take(self) -> None:
+        [limit] = await self.session.backend.run(_LIMIT)
+        most = int(limit.rows[0][0] or 0)
         async for data in copied_data(self.session):
             if data is LOOK:
                 continue
-            if self._kept.size + len(data) > BYTES_MAX:
+            if self._kept.size + len(data) > most:
                 raise unsupported("COPY of so many rows into a table that has triggers", hint=_HINT)
             if self._kept.spills(len(data)):
                 await asyncio.to_thread(self._kept.append, data)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.schema.triggers import AddingTriggers
 from gateway.execution.changes.insert import target_oid
 from gateway.execution.changes.insert_series import may_be_followed
-from gateway.execution.functions import effects_beside
+from gateway.execution.filling import effects_beside
 from gateway.execution.functions.over_empty_shadows import OverEmptyShadows
 from gateway.execution.functions.trigger_lookup import changes_view
 from gateway.execution.functions.trigger_statement import TriggeredPortal
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from gateway.backend.connection import Result
     from gateway.backend.own_statement import Statement
-    from gateway.execution.functions.filled_shadows import FilledShadows
+    from gateway.execution.filling.filled_shadows import FilledShadows
     from gateway.session.response_spool import ResponseSpool
 
 # Of more tables nothing is kept in mind.

@@ -10,7 +10,8 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.own_statement import Statement
 from gateway.backend.own_text import escaped
 from gateway.execution.changes.row_changes import Written
-from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, paired, strength_of
+from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, has_key, paired, strength_of
+from gateway.execution.filling.taken_rows import Taken, followed
 from gateway.execution.locks.row_locks import (
     Contested,
     RowsChangedError,
@@ -27,7 +28,6 @@ from storage.spark.write import WriteResult, replace_rows
 if TYPE_CHECKING:
     from gateway.execution.changes.row_changes import Changing
     from gateway.execution.constraints.constraint_validation import Obligation
-    from gateway.execution.functions.taken_rows import Taken
     from gateway.session.session_context import SessionContext
 
 # Foreign keys lock rows too, which the lake's own check handles. This finds the row locks that users request, also in
@@ -147,6 +147,8 @@ async def _write(
 ) -> Written | None:
     session, version = changing.session, taken.version
     table, path = version.table, session.gateway.data_path
+    if taken.written is not None:
+        return Written(version, taken.written, None, updates=False, truncates=taken.truncated)
     outcome = Outcome([], "", taken.fresh, taken.kept, taken.locked)
     replaced = await gone(table, loaded, taken.kept) if taken.replaces else {}
     if not replaced and not taken.fresh.num_rows:
@@ -159,7 +161,16 @@ async def _write(
     strength = await asyncio.to_thread(strength_of, table, loaded, outcome)
     if not await changing.claim(result, version, strength, sources=sources, lost=lost, waiting=waiting):
         return None
-    return Written(version, result, result.in_order(sources), updates=taken.fresh.num_rows > 0)
+    told = taken.updates_one and (
+        has_key(table) or taken.loaded is not None
+    )  # else it may be another row that is alike
+    return Written(
+        version,
+        result,
+        result.in_order(sources),
+        updates=taken.fresh.num_rows > 0,
+        followed=followed(replaced) if told else None,
+    )
 
 
 def constrained(wanted: Iterable[Obligation], changed: Iterable[int], locked: Iterable[int]) -> frozenset[int]:

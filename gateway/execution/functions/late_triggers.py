@@ -1,6 +1,6 @@
 """Fires deferred triggers of users: PostgreSQL has their events in its own queue, and fires them over filled shadows.
 
-A statement that queues such events is not undone at the backend (`gateway.execution.functions.filled_shadows`): rows
+A statement that queues such events is not undone at the backend (`gateway.execution.filling.filled_shadows`): rows
 leave the shadows, and the events stay, with the rows of their time, the role that queued them, and PostgreSQL's rules
 for savepoints and SET CONSTRAINTS. Before COMMIT the gateway has SET CONSTRAINTS fire them, like any other statement
 that fires triggers, as often as they queue further ones.

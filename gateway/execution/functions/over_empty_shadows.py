@@ -13,9 +13,9 @@ from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, TRIAL
 from gateway.execution.changes.combined_files import combine_files
 from gateway.execution.changes.row_changes import Changing, Timed, Written
-from gateway.execution.functions import effects_beside
+from gateway.execution.filling import effects_beside
+from gateway.execution.filling.shadow_touches import TOUCHES, Touch, touches
 from gateway.execution.functions.function_changes import is_undecided
-from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_tables
 from gateway.execution.reading.function_tables import CODE
 from gateway.execution.shadow.shadow_writer import ShadowWriter

@@ -10,8 +10,8 @@ from catalog.errors import SluiceError, SqlState
 from gateway.backend import catalog_calls
 from gateway.backend.own_statement import Statement
 from gateway.execution.constraints.constraint_validation import Obligation, obligations_of
-from gateway.execution.functions.opened_cursors import CURSORS
-from gateway.execution.functions.shadow_touches import TOUCHES, Touch, touches
+from gateway.execution.filling.opened_cursors import CURSORS
+from gateway.execution.filling.shadow_touches import TOUCHES, Touch, touches
 from gateway.execution.shadow.function_guard import NEWEST, REFUSE_REWRITING, UNWATCHED, WATCHED
 from gateway.session.constraint_modes import KEEP_OWN
 from gateway.session.pending_constraints import pending_checks, refuse_answered

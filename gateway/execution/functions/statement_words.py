@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.schema.triggers import TEXT_MAX, KeptText
-from gateway.execution.functions import effects_beside
+from gateway.execution.filling import effects_beside
 from gateway.execution.reading.function_tables import Words, words_of
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """Statements that fire triggers: PostgreSQL executes them over lake rows in filled shadows.
 
-This works like statements that call functions (`gateway.execution.functions.do_call`). No tree shows what triggers do.
-So a statement is executed again until it uses no unfilled table. A table that only gets new rows needs no others in
-its shadow. The lake checks their keys; after a conflict the existing rows are copied too, so that PostgreSQL raises
-the error.
+This works like statements that call functions (`gateway.execution.functions.over_filled_shadows`). No tree shows what
+triggers do. So a statement is executed again until it uses no unfilled table. A table that only gets new rows needs
+no others in its shadow. The lake checks their keys; after a conflict the existing rows are copied too, so that
+PostgreSQL raises the error.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import numpy as np
 
 from catalog.errors import SluiceError, unsupported
 from gateway.execution.changes.insert import target_oid
-from gateway.execution.functions.do_call import GuardedPortal
-from gateway.execution.functions.filled_shadows import FilledShadows
+from gateway.execution.filling.current_row_copy import CurrentRow
+from gateway.execution.filling.filled_shadows import FilledShadows
 from gateway.execution.functions.function_changes import is_undecided
 from gateway.execution.functions.locks_before_triggers import assigned_by, fails_behind_lock
+from gateway.execution.functions.over_filled_shadows import FilledPortal
 from gateway.execution.functions.remembered_use import forgetting, note_used, used_before
 from gateway.execution.functions.trigger_lookup import changes_view, needs_rows, targets
 from gateway.execution.locks.row_locks import hold_met, strength_of
@@ -27,6 +28,7 @@ from gateway.execution.reading.function_tables import likely_tables, trigger_tex
 from gateway.execution.reading.handed_rows import rows_by_keys
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import SMALL_ROWS, is_small
+from gateway.execution.shadow.function_guard import relay_rows, send_other_text
 from gateway.session.offload import offloaded
 from gateway.session.visibility import versions
 from gateway.wire.messages.backend import CommandComplete
@@ -35,13 +37,17 @@ from planner.plans.placement import Kind, acts_in_results_alone, kind_of
 from planner.plans.proposed_keys import proposed_keys
 from planner.plans.routes import Route
 from planner.plans.row_filter import wanted_keys
+from planner.syntax.current_of_text import with_condition
 from planner.tree.references import domains, tables_read
 
 if TYPE_CHECKING:
     from catalog.model import TableVersion
     from gateway.execution.shadow.loaded_rows import Loaded
+    from gateway.session.response_spool import ResponseSpool
     from planner.tree.nodes import Node
 
+# The gateway's cursor is named in the text that these tell.
+_TELLING: Final = frozenset({"current_query", "pg_stat_activity"})
 _DO_UPDATE: Final = 2  # OnConflictAction of nodes.h
 _HINT: Final = (
     f"A row trigger may fire where the table has no more than {SMALL_ROWS} rows. DISABLE TRIGGER lets Spark do it."
@@ -52,10 +58,11 @@ _VOLATILE_HINT: Final = (
 )
 
 
-class TriggeredPortal(GuardedPortal):
+class TriggeredPortal(FilledPortal):
     """INSERT, UPDATE, DELETE, MERGE, and WITH that changes rows; TRUNCATE and COPY in subclasses."""
 
     leaves_unread = True
+    _current: CurrentRow | None = None  # of WHERE CURRENT OF
 
     async def run(self) -> None:
         tag = await self.carry_out()
@@ -65,21 +72,25 @@ class TriggeredPortal(GuardedPortal):
         """Execute everything, up to the answer's tag."""
         session, query = self.session, self.routed.query
         assert query is not None
-        if self.routed.route in (Route.UPDATE, Route.DELETE) and current_of(query) is not None:
-            raise unsupported("WHERE CURRENT OF in a statement that fires triggers")
         await session.transaction.begin()
         await session.transaction.deferred.settle()
         await self.ask_limit()
         await self.prepare()
         shadows = await self.shadows()
+        if self.routed.route in (Route.UPDATE, Route.DELETE) and (cursor := current_of(query)) is not None:
+            self._current = shadows.current = CurrentRow(cursor, target_oid(query))
+            self._current.alone = not self.once_only
         changed, read = targets(self.routed), self._read(query)
         if self.routed.route is Route.TRUNCATE:
             shadows.exclusive |= changed
         texts, by_statement = await trigger_texts(session, changed)
         if not by_statement and not self.once_only:
             await self._find_keys(query, shadows)
-        await self._check_size(needs_rows(self.routed) - shadows.by_keys.keys())
+        by_cursor = set() if self._current is None else {self._current.oid}
+        await self._check_size(needs_rows(self.routed) - shadows.by_keys.keys() - by_cursor)
         likely, shadows.words = await likely_tables(session, [self.analysis.sql, *texts])
+        if by_cursor and not _TELLING.isdisjoint(shadows.words):
+            raise unsupported("current_query() in a trigger that WHERE CURRENT OF fires")
         needed = session.gateway.store.triggers.needed
         key = session.user, frozenset(changed)
         of_triggers = f"triggers of {sorted(changed)}"
@@ -92,6 +103,13 @@ class TriggeredPortal(GuardedPortal):
         note_used(session, of_triggers, wanted - expected)
         learnt |= self.looked_at
         return tag
+
+    async def perform(self, answers: ResponseSpool | None) -> str:
+        if self._current is None:
+            return await super().perform(answers)
+        sql = with_condition(self.analysis.sql, self._current.condition)
+        await send_other_text(self.session, self.binding, sql, self.analysis.parameter_types)
+        return await relay_rows(self.session, answers)
 
     async def meets_change(self, error: SluiceError, shadows: FilledShadows) -> bool:
         """PostgreSQL locks a row before its triggers run. Only rows that a key selects are known here, or that the

@@ -184,6 +184,7 @@ class Computing:
         once: bool = False,
         placed: Placed | None = None,
         apart: bool = False,
+        counted: Statement | None = None,
     ) -> None:
         """`target` is a table whose shadow other code fills. `made_by_users`: the caller executes the statement
         `watched`, so it may call user-defined functions. `locked` if the query locks rows. `lasting`: the statement is
@@ -191,7 +192,7 @@ class Computing:
         lake, which lasts, like its functions' effects. `once`: all of its rows are computed, so its functions may take
         and release session locks, which nothing undoes. `placed`: Spark can execute it too, and does if PostgreSQL
         `gives_up`; the block then goes on. `apart`: the statement has a savepoint of its own, so none is begun if
-        nothing is copied.
+        nothing is copied. `counted` asks what functions that may only compute have changed.
         """
         self._filled = [*reading.versions, *([] if target is None else [target])]
         self._session = session
@@ -218,6 +219,7 @@ class Computing:
         self._effects: LastingEffects | None = None
         self._is_read = target is None or locked is not None  # nothing but its functions changes rows
         self._counts = False  # whether what its functions change is counted, because it would be undone
+        self._counted = counted or changes_beside(0)
 
     async def __aenter__(self) -> Self:
         try:
@@ -345,7 +347,7 @@ class Computing:
         session = self._session
         await session.cursors.watch()
         session.run_functions()
-        counted = [Statement(_SCANS, (number_array(self._filled),)), *([changes_beside(0)] if self._counts else [])]
+        counted = [Statement(_SCANS, (number_array(self._filled),)), *([self._counted] if self._counts else [])]
         _, *before = await session.backend.run(IN_ONE_PROCESS, *counted)
         yield
         after = await session.backend.run(*counted)

@@ -32,12 +32,13 @@ from gateway.execution.constraints.duplicate_rows import duplicate_row
 from gateway.execution.constraints.unique_check import DuplicateKeyError, keep_keys
 from gateway.execution.locks.row_locks import Strength
 from gateway.execution.locks.table_locks import EXCLUSIVE, lock_tables
+from gateway.execution.reading.function_tables import may_leave_effects
 from gateway.execution.reading.plan_context import Reading, read
 from gateway.execution.reading.postgres_query import IN_ONE_PROCESS, Computing
 from gateway.execution.schema.array_carrying import filled
 from gateway.execution.schema.create_as import make
 from gateway.execution.schema.table_layout import lay_out
-from gateway.execution.shadow.function_guard import SCANS
+from gateway.execution.shadow.function_guard import CHANGES_OF_USERS, SCANS
 from gateway.execution.shadow.shadow import qualified
 from gateway.execution.shadow.shadow_writer import ShadowWriter
 from gateway.session.cancel_listener import attending
@@ -46,7 +47,7 @@ from gateway.session.statement_analysis import analysed
 from gateway.session.visibility import lake_relations, used
 from gateway.statement.portal import Binding, StatementPortal
 from gateway.wire.messages.backend import CommandComplete
-from planner.plans.computable import acting_functions
+from planner.plans.computable import acting_functions, functions_of_users
 from planner.plans.except_all import lacking
 from planner.plans.routes import main_query
 from planner.syntax.statements import table_as
@@ -66,7 +67,6 @@ from storage.spark.write import WriteResult
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
-    from planner.tree.builtins import Builtins
 
 # A materialized view has neither constraints nor defaults.
 _NO_RULES: Final = TableRules((), {}, frozenset(), frozenset())
@@ -81,6 +81,8 @@ SELECT c.relkind OPERATOR(pg_catalog.=) 'm' AND pg_catalog.has_table_privilege(c
             AND i.indpred IS NULL AND 0 OPERATOR(pg_catalog.<>) ALL (i.indkey::pg_catalog.int2[]))))
 FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid
 """
+# Which function of PostgreSQL refuses deferred triggers in REFRESH.
+_FIRING: Final = "afterTriggerMarkEvents"
 _VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::pg_catalog.oid[])"
 
 
@@ -240,10 +242,10 @@ async def _computed(session: SessionContext, version: TableVersion) -> WriteResu
         refused = refusal
     else:
         return result
-    [volatile] = await session.backend.run(_volatile_of(node, session.gateway.builtins))
-    _refuse_volatile(volatile)
     async with ShadowWriter(session, table) as writer:
-        async with Computing(session, node, reading, refused, made_by_users=True) as computing:
+        async with Computing(
+            session, node, reading, refused, made_by_users=True, counted=CHANGES_OF_USERS
+        ) as computing:
             async with computing.watched():
                 twin = await _twin(session, table)
             await writer.take(shadow=twin)
@@ -275,31 +277,37 @@ async def _alone(session: SessionContext, table: Table, tree: Any) -> WriteResul
     if runs_unseen(tree, builtins):
         await session.cursors.watch()
         session.run_functions()
-    acting = _volatile_of(tree, builtins)
+    await _check_effects(session, tree)
+    asked = SCANS, CHANGES_OF_USERS
     async with ShadowWriter(session, table) as writer:
-        [_, _, volatile, before] = await session.backend.run(TRIAL.begin, IN_ONE_PROCESS, acting, SCANS)
-        _refuse_volatile(volatile)
+        [_, _, *before] = await session.backend.run(TRIAL.begin, IN_ONE_PROCESS, *asked)
         twin = await _twin(session, table)
-        [after, *_] = await writer.take(SCANS, *TRIAL.undo, shadow=twin)
+        after = await writer.take(*asked, *TRIAL.undo, shadow=twin)
         await session.cursors.check_unmoved()
-        if after.rows != before.rows:
+        if after[0].rows != before[0].rows:
             raise unsupported("a function that reads a lake table")
+        if after[1].rows != before[1].rows:
+            raise _changing()
         return await writer.finish()
 
 
-def _volatile_of(tree: Any, builtins: Builtins) -> Statement:
-    """The question which functions of a query are VOLATILE: their effects would not last."""
-    return Statement(_VOLATILE, (number_array(acting_functions(tree, builtins)),))
+def _changing() -> SluiceError:
+    return unsupported("a function that changes a table, in a materialized view")
 
 
-def _refuse_volatile(answer: Result) -> None:
-    if answer.rows[0][0]:
-        raise unsupported(f"the volatile function {answer.rows[0][0].decode()}")
+async def _check_effects(session: SessionContext, tree: Any) -> None:
+    """Raise 0A000 for VOLATILE functions that may do more than compute: their effects would not last."""
+    acting, users = acting_functions(tree, session.gateway.builtins), functions_of_users(tree)
+    [volatile] = await session.backend.run(Statement(_VOLATILE, (number_array(acting),)))
+    name = volatile.rows[0][0]
+    if name and (not acting <= users or await may_leave_effects(session, users)):
+        raise unsupported(f"the volatile function {name.decode()}")
 
 
 async def _twin(session: SessionContext, table: Table) -> int:
     """Have PostgreSQL compute the rows, inside a savepoint that will be undone; the OID of what has them."""
     made = await _plainly(session, catalog_calls.make_twin(table.oid))
+    session.client.send(*made.notices)
     return int(made.rows[0][0] or 0)
 
 
@@ -312,5 +320,7 @@ async def _plainly(session: SessionContext, statement: Statement) -> Result:
     except SluiceError as error:
         for field in ("P", "W", "p", "q"):
             error.fields.pop(field, None)
+        if error.fields.get("R") == _FIRING:  # shadows have deferred triggers
+            raise _changing() from error
         raise
     return result

@@ -7,7 +7,7 @@ with any is refused afterwards.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from gateway.backend import catalog_calls
 from gateway.backend.answers_to_the_end import to_the_end
 from gateway.backend.arrays import number_array
 from gateway.backend.encoded_statement import encode_messages
+from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
 from gateway.client.encoding import read
@@ -58,6 +59,17 @@ FROM pg_catalog.pg_class
 WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) $1::bigint::pg_catalog.oid
     AND relnamespace OPERATOR(pg_catalog.<>) ALL ('{pg_sluice,pg_ducklake}'::pg_catalog.regnamespace[])
 """
+# The same while PostgreSQL makes tables of the gateway's: of its own catalogs, those of large objects count.
+CHANGES_OF_USERS: Final = Statement("""
+SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
+    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+FROM pg_catalog.pg_class
+WHERE relkind OPERATOR(pg_catalog.=) 'r' AND (
+    oid OPERATOR(pg_catalog.=) ANY (
+        '{pg_catalog.pg_largeobject,pg_catalog.pg_largeobject_metadata}'::pg_catalog.regclass[])
+    OR relnamespace OPERATOR(pg_catalog.<>) ALL ('{pg_catalog,pg_sluice,pg_ducklake}'::pg_catalog.regnamespace[]))
+""")
 
 
 # The answers to the gateway's own messages around the client's statement.
@@ -66,6 +78,7 @@ _UNTOLD: Final = (
 )  # fmt: skip
 _FORWARDED: Final = (answers.ParameterStatus.type, answers.NotificationResponse.type)
 _HEAD_BYTES: Final = 5
+_OTHER: Final = f"{OWN}_other"
 _OF_NO_SHADOW: Final = (SqlState.LOCK_NOT_AVAILABLE, SqlState.FEATURE_NOT_SUPPORTED)
 
 
@@ -186,6 +199,16 @@ async def send_statement(session: SessionContext, binding: Binding) -> None:
             await send_query(session, query.query)
         else:
             backend.send(await encoding.encoded(query))
+
+
+async def send_other_text(session: SessionContext, binding: Binding, sql: str, parameter_types: Sequence[int]) -> None:
+    """Send another text in place of the client's own statement, with its parameters."""
+    if binding.raw_query is not None:
+        await send_query(session, sql)
+        return
+    bind = frontend.Bind("", _OTHER, binding.parameter_formats, binding.parameters, binding.result_formats)
+    parse, close = frontend.Parse(_OTHER, sql, tuple(parameter_types)), frontend.Close(b"S", _OTHER)
+    await send_messages(session, parse, bind, frontend.Execute(""), close)
 
 
 def without_rows(portal: StatementPortal) -> Statement | None:

@@ -19,8 +19,8 @@ from catalog.schema.triggers import TEXT_MAX
 from gateway.backend.arrays import number_array
 from gateway.backend.messages_aside import PrintedPlans
 from gateway.backend.own_statement import Statement
-from gateway.execution.functions.guessed_keys import keys_by, pattern_of
-from gateway.execution.functions.owners_code import of_owners, tables_of_owners
+from gateway.execution.filling.guessed_keys import keys_by, pattern_of
+from gateway.execution.filling.owners_code import of_owners, tables_of_owners
 from gateway.execution.reading.function_tables import QUALIFIED, name_arrays
 from gateway.execution.reading.function_text import TEXT
 from gateway.session.offload import offloaded

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
-from catalog.model import TableVersion
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
@@ -22,14 +21,16 @@ from gateway.backend.messages_aside import PLANS_MAX
 from gateway.backend.own_message import LOCKED
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
-from gateway.execution.changes.shadow_execution import rows_aside
-from gateway.execution.functions import effects_beside
-from gateway.execution.functions.filling_settings import SETTINGS, set_while_filled
-from gateway.execution.functions.lake_copies import Copies, copy_whole, empty_shadows, has_parents
-from gateway.execution.functions.opened_cursors import CURSORS
-from gateway.execution.functions.shadow_touches import TOUCHES, Touch, Use, check_copied, touches
-from gateway.execution.functions.sought_keys import SoughtKeys
-from gateway.execution.functions.taken_rows import (
+from gateway.execution.filling import effects_beside
+from gateway.execution.filling.current_row_copy import CurrentRow
+from gateway.execution.filling.filling_settings import SETTINGS, set_while_filled
+from gateway.execution.filling.lake_copies import Copies, copy_whole, empty_shadows, has_parents
+from gateway.execution.filling.left_out_rows import LeftOut
+from gateway.execution.filling.opened_cursors import CURSORS
+from gateway.execution.filling.rows_made import FEW_ADDED, RowsMade
+from gateway.execution.filling.shadow_touches import TOUCHES, Touch, Use, check_copied, touches
+from gateway.execution.filling.sought_keys import SoughtKeys
+from gateway.execution.filling.taken_rows import (
     Taken,
     altered_of,
     check_newest,
@@ -39,6 +40,7 @@ from gateway.execution.functions.taken_rows import (
     mark_of,
     missing_key,
     too_large,
+    written_anew,
 )
 from gateway.execution.locks.row_locks import Contested, hold_present
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
@@ -54,6 +56,7 @@ from gateway.session.visibility import rules, versions
 from gateway.transaction.read_only_block import SET as READ_ONLY
 
 if TYPE_CHECKING:
+    from catalog.model import TableVersion
     from gateway.session.session_context import SessionContext
     from planner.plans.row_filter import WantedKeys
 
@@ -104,6 +107,7 @@ class FilledShadows:
         self.lost: list[Contested] = []  # rows to be locked before the statement runs again
         self.must_last = False  # the statement is not undone: deferred triggers fire, or a cursor moves
         self.defers = False  # it may have queued deferred triggers
+        self.current: CurrentRow | None = None  # the row that it names by WHERE CURRENT OF
 
     async def fill(self, oids: Collection[int], unread: Collection[int] = (), *, unchecked: bool = False) -> None:
         """Copy these tables and begin the savepoint for the statement. Rows of `unread` tables are not copied; they are
@@ -129,6 +133,10 @@ class FilledShadows:
         self.unread = self.unread - guessed.keys()
         self.unchecked = self.unchecked or (unchecked and bool(guessed))
         self._found = await self._find()
+        given, current = self._found, self.current
+        if current is not None:
+            given = {**given, current.oid: await current.find(session, self.versions[current.oid])}
+            self._found = given if current.alone else self._found
         few = self.unread | self._found.keys()
         copied = [version for oid, version in self.versions.items() if oid not in few]
         size = sum(file.size_bytes for version in copied for file in version.files)
@@ -147,7 +155,7 @@ class FilledShadows:
         self._begun = True
         filled = [version for oid, version in self.versions.items() if self._is_copied(oid)]
         touched = Statement(TOUCHES, (self._newest,))
-        copies = Copies(tables, filled, self._found)
+        copies = Copies(tables, filled, given, {} if current is None else {current.oid: current.opening})
         copying = await copies.begin(session, begin, None if is_first else touched) if filled else None
         marks = [mark_of(each.oid) for each in tables]
         numbers = await effects_beside.numbering(session, self.words, self.versions)
@@ -232,8 +240,9 @@ class FilledShadows:
         reads = not (failed or self.may_change or self.must_last) and self.is_alone and self.quiet >= self.words
         locked = [] if _LOCKING.isdisjoint(self.words) else self._kept
         ahead = [self._counting, *self._locks(locked)] if reads else []
-        asked = end, *printing, Statement(TOUCHES, (self._newest,)), CURSORS
-        _, *answers = await self._session.backend.run(*asked, *ahead)
+        ends = [end, *(() if failed or self.current is None else self.current.closing)]
+        asked = *ends, *printing, Statement(TOUCHES, (self._newest,)), CURSORS
+        answers = (await self._session.backend.run(*asked, *ahead))[len(ends) :]
         await self._session.cursors.check_unmoved()
         ended, (counts, now_open, *self._ahead) = answers[: len(printing)], answers[len(printing) :]
         self.cursors = self._session.cursors.others(now_open)
@@ -243,13 +252,16 @@ class FilledShadows:
         unseen = {oid for oid, each in self._use.now.items() if not each.made and self._is_unseen(oid)}
         for oid in unseen & self.by_keys.keys() - self.sought.tables:
             del self.by_keys[oid]
+        if self.current is not None and self.current.oid in unseen:
+            self.current.alone = False
         return unseen
 
     async def seek(self, unseen: Collection[int]) -> set[int]:
         """Of the tables that it lacks, those of which at most the rows are copied whose keys its plans name."""
         others = [oid for oid in unseen if oid not in self.versions]
         known = {**self.versions, **(await versions(self._session, others) if others else {})}
-        large = await self.sought.worth(known[oid] for oid in (known.keys() & unseen) - self.exclusive)
+        whole = self.exclusive if self.current is None else self.exclusive | {self.current.oid}
+        large = await self.sought.worth(known[oid] for oid in (known.keys() & unseen) - whole)
         self._copy_whole([oid for oid in large if self._use.scans(oid) > PLANS_MAX])
         for oid in large & self.sought.tables:
             keys = self.sought.learnt(oid, self.by_keys.get(oid), self._use.scans(oid))
@@ -268,6 +280,9 @@ class FilledShadows:
     async def widen(self, error: SluiceError, taken: Sequence[Taken]) -> bool:
         """The lake has found a key of new rows: whether the rows with this key are to be copied too."""
         missing = missing_key(error, taken, self.by_keys)
+        if missing is not None and self.current is not None and self.current.oid == missing[0]:
+            self.current.alone = False
+            return is_small([self.versions[missing[0]]])
         if missing is None or not await self.sought.worth([self.versions[missing[0]]]):
             return False
         oid, self.by_keys[oid] = missing
@@ -278,6 +293,8 @@ class FilledShadows:
         """Copy whole tables."""
         self._copy_whole(list(self.sought.tables))
         self.by_keys.clear()
+        if self.current is not None:
+            self.current.alone = False
 
     def begin_with(self, touched: Mapping[int, Touch]) -> None:
         """What the statement has done over empty shadows."""
@@ -293,6 +310,8 @@ class FilledShadows:
     def _is_unseen(self, oid: int) -> bool:
         if oid in self._late:
             return True
+        if self.current is not None and oid == self.current.oid:  # the statement itself finds its row without a scan
+            return self.current.alone and self._use.scans(oid) > 0
         if oid in self._found and oid in self.sought.tables | self.sought.refused:
             return self.sought.lacks(oid, self.by_keys.get(oid), self._use.scans(oid))
         if oid in self._found:  # scanned once by the statement itself, before any user's code
@@ -309,62 +328,25 @@ class FilledShadows:
         return set((self.unread | self._found.keys()) - self.emptied)
 
     @property
-    def left_out(self) -> bool:
-        """Whether left-out data may forbid the changes: keys of other rows, referenced rows."""
-        return self.unchecked or not self.lacking.isdisjoint(self._use.now)
-
-    @property
-    def acted(self) -> dict[int, frozenset[str]]:
-        """The files whose rows are all in shadows, by path, for tables by OID. Over these PostgreSQL has carried out
-        the actions of foreign keys.
-        """
-        lacking, versions = self.lacking, self.versions.items()
-        return {oid: frozenset(file.path for file in each.files) for oid, each in versions if oid not in lacking}
-
-    @property
     def grown(self) -> frozenset[int] | None:
         """The tables that got rows, if that is all that the statement has done."""
         oids = set(self._use.now)
         return None if self.lasts or self.only_added(oids) != oids else frozenset(oids)
 
-    def _may_forbid(self, oid: int) -> bool:
-        """Whether new rows of the table are checked only when all is taken, for some constraint."""
-        if oid not in self.versions:
-            return False
-        table = self.versions[oid].table
-        keyed = oid not in self.emptied and (oid in self.unread or oid in self._found)
-        return bool((keyed and table.is_keyed) or (self.unchecked and table.foreign_keys))
-
     @property
-    def hides_errors(self) -> bool:
-        """The statement has failed: whether left-out data could have raised another error first."""
-        return any(self._may_forbid(oid) and self._use.changes(oid) for oid in self._use.now)
-
-    @property
-    def is_doubtful(self) -> bool:
-        """All is taken: whether left-out data may have forbidden, at its time, what nothing forbids in the end."""
-        return any(self._may_forbid(oid) and self._is_doubtful(oid) for oid in self._use.now)
-
-    def _is_doubtful(self, oid: int) -> bool:
-        """`is_doubtful` for one table: rows that were undone since, or are referenced only by now."""
-        if self._use.now[oid].truncated:
-            return self._fresh.get(oid, 0) > 0
-        added, replaced = self._use.rows(oid)
-        parents = {key.parent for key in self.versions[oid].table.foreign_keys if self.unchecked}
-        if (added or replaced) and any(map(self._changes_keys, parents & self._use.now.keys())):
-            return True
-        fresh = self._fresh.get(oid, 0)
-        if oid in self._found and oid in self.sought.tables:
-            return bool(added or replaced) and self.sought.is_doubtful(oid, self.by_keys[oid], added)
-        if not replaced:
-            return fresh != added
-        if oid in self._found and fresh:
-            return added > 0 or fresh != replaced
-        return "exception" in self.words  # a caught exception may have been another error
-
-    def _changes_keys(self, oid: int) -> bool:
-        """Whether rows that others reference may have come, gone, or changed."""
-        return self._use.rows(oid) != (0, 0) and not (oid in self.sought.tables and self.sought.same_keys(oid))
+    def left_out(self) -> LeftOut:
+        """What the statement did without."""
+        return LeftOut(
+            versions=self.versions,
+            use=self._use,
+            lacking=frozenset(self.lacking),
+            by_keys=self.by_keys,
+            searched=frozenset(self._found),
+            unchecked=self.unchecked,
+            fresh=self._fresh,
+            sought=self.sought,
+            catches="exception" in self.words,
+        )
 
     async def undo(self) -> None:
         """Undo everything since `fill`, and lock the rows that were `lost`."""
@@ -386,7 +368,7 @@ class FilledShadows:
     async def take(self, *, leaves_nothing: bool = False) -> list[Taken]:
         """The changes of the rows; afterwards the shadows are empty, and settings are restored. If the statement has
         only read and `leaves_nothing`, the caller undoes its transaction instead."""
-        session, backend = self._session, self._session.backend
+        session = self._session
         await self._forget_dropped()
         made_now = [oid for oid, each in self._use.now.items() if oid not in self.versions and each.made]
         asked = [] if session.transaction.fresh else [*self.versions, *made_now]  # in a fresh one no schema is changed
@@ -394,20 +376,32 @@ class FilledShadows:
         changed = [oid for oid in self._use.now if oid in known and self._use.changes(oid)]
         if self._ahead and not changed:
             return await self._locked_only(leaves_nothing=leaves_nothing)
-        truncated = {oid for oid in changed if self._use.now[oid].truncated or oid in self.altered}
-        appended = {oid for oid in changed if self._use.rows(oid)[1] == 0} | truncated
-        if self.alters(altered_of(changed, self.versions, known)):
+        appended, _ = self._ways(changed)
+        anew = await written_anew(session, self.words if changed else ())
+        if self.alters(altered_of(changed, self.versions, known, anew)):
             return []
+        whole = [oid for oid in changed if oid in self.altered or oid not in appended | self._found.keys()]
+        if not all(is_small([known[oid]]) for oid in whole):
+            raise too_large()
+        plain = appended - self._found.keys() - self.altered
+        rows = RowsMade(session, known, [oid for oid in plain if self._use.rows(oid)[0] > FEW_ADDED])
+        try:
+            return await self._take(rows, known, changed)
+        finally:
+            await rows.abort()
+
+    def _ways(self, changed: Iterable[int]) -> tuple[set[int], set[int]]:
+        """The tables that only got new rows, or lost all others; and the latter."""
+        gone = {oid for oid in changed if self._use.now[oid].truncated or oid in self.altered}
+        return {oid for oid in changed if self._use.rows(oid)[1] == 0} | gone, gone
+
+    async def _take(self, rows: RowsMade, known: Mapping[int, TableVersion], changed: Sequence[int]) -> list[Taken]:
+        session, backend, reads = self._session, self._session.backend, list[Statement]()
+        appended, truncated = self._ways(changed)
         for oid in changed:
-            if (oid in self.altered or oid not in appended | self._found.keys()) and not is_small([known[oid]]):
-                raise too_large()
-        reads = [
-            shadow_rows(known[oid].table, each)
-            for oid in changed
-            for each in conditions(None if oid in self.altered else self._marks.get(oid), oid in appended)
-        ]
+            mark = None if oid in self.altered else self._marks.get(oid)
+            reads += rows.questions(oid, conditions(mark, oid in appended))
         filled = [oid for oid in self._kept if oid not in changed]
-        locks = self._locks(filled)
         deferring = {oid for oid in changed if known[oid].table.defers}
         self.defers = bool(deferring)
         session.transaction.late.tables |= deferring
@@ -417,7 +411,7 @@ class FilledShadows:
         texts = []
         if not self.quiet >= self.words:
             texts.append(effects_beside.uncounted(self.sought.sql, await name_arrays(session, self.words)))
-        counted, *results = await backend.run(self._counting, *texts, *reads, *locks, *undone)
+        counted, *results = await backend.run(self._counting, *texts, *reads, *self._locks(filled), *undone)
         acted = counted.rows != self._beside.rows
         if acted and self.is_alone:
             self.rows_only, self.must_repeat = frozenset(), True
@@ -431,18 +425,24 @@ class FilledShadows:
         taken, parts = [], iter(results)
         self._fresh.clear()
         for oid in changed:
-            version = self.versions.get(oid, known[oid])
-            bodies = [next(parts).bodies for _ in range(3)]
-            fresh, kept, locked = [await rows_aside(known[oid].table, each) for each in bodies]
-            self._fresh[oid] = fresh.num_rows
-            session.gateway.store.undone_rows.left(oid, fresh.num_rows)
-            seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
+            made = await rows.read(oid, parts)
+            self._fresh[oid] = made.row_count
+            seen = replace(self.versions.get(oid, known[oid]), table=known[oid].table)
             loaded = self._found.get(oid)
             if loaded is not None and oid in self.sought.tables:
-                changes, generated = (loaded.rows, fresh, kept), (await rules(session, seen.table)).generated
+                changes, generated = (loaded.rows, made.fresh, made.kept), (await rules(session, seen.table)).generated
                 await asyncio.to_thread(self.sought.note, seen.table, self.by_keys[oid], changes, generated)
-            replaces, emptied = oid not in appended, oid in truncated
-            taken.append(Taken(seen, fresh, kept, locked, replaces=replaces, truncated=emptied, loaded=loaded))
+            taken.append(
+                Taken(
+                    seen,
+                    *made[:3],
+                    replaces=oid not in appended,
+                    truncated=oid in truncated,
+                    loaded=loaded or (None if self.current is None else self.current.whole(oid)),
+                    updates_one=self._use.rows(oid) == (0, 1) and made.row_count == 1 and oid not in truncated,
+                    written=made.written,
+                )
+            )
         return [*taken, *[await self._locked(oid, next(parts)) for oid in filled]]
 
     def alters(self, oids: Set[int]) -> bool:

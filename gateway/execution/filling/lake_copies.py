@@ -13,7 +13,7 @@ from catalog.errors import unsupported
 from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.own_statement import Statement
-from gateway.execution.functions.filling_settings import set_while_filled
+from gateway.execution.filling.filling_settings import set_while_filled
 from gateway.execution.shadow.shadow import (
     MAY_COPY,
     copy_rows,
@@ -57,11 +57,14 @@ class Copying:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What is to be copied: of the `tables` that are used, the rows of the `filled` ones; of some, those `found`."""
+    """What is to be copied: of the `tables` that are used, the rows of the `filled` ones; of some, those `found`. The
+    first row of a table with `opening` is copied before these statements, and all others after them.
+    """
 
     tables: Sequence[Table]
     filled: Sequence[TableVersion]
     found: Mapping[int, Loaded]
+    opening: Mapping[int, Sequence[Statement]]
 
     async def begin(
         self, session: SessionContext, begin: Sequence[Statement], touched: Statement | None = None
@@ -95,7 +98,8 @@ class Copies:
         if not names and version.row_count:
             raise unsupported("a function that reads rows without columns")
         few: list[Statement] = []
-        async for batch in _batches(session, version, found):
+        opening = self.opening.get(table.oid, ())
+        async for batch in _batches(session, version, found, first_alone=bool(opening)):
             check(session)
             session.gateway.store.undone_rows.left(table.oid, batch.num_rows)
             rows = batch.select(names)
@@ -105,6 +109,10 @@ class Copies:
                 few.append(statement)
             else:
                 await copy_rows(session, qualified(table), columns, rows)
+            if opening:
+                await session.backend.run(*few, *opening)
+                few.clear()
+                opening = ()
         return few
 
 
@@ -149,8 +157,15 @@ async def empty_shadows(
 
 
 async def _batches(
-    session: SessionContext, version: TableVersion, found: Loaded | None
+    session: SessionContext, version: TableVersion, found: Loaded | None, *, first_alone: bool
 ) -> AsyncIterator[pa.RecordBatch]:
+    """The rows to copy; with `first_alone`, the first one of those found is a batch by itself."""
+    if found is not None and first_alone:
+        rows = found.rows.combine_chunks()
+        for part in (rows.slice(0, 1), rows.slice(1)):
+            for batch in part.to_batches():
+                yield batch
+        return
     if found is not None:
         for batch in found.rows.combine_chunks().to_batches():
             yield batch

@@ -1,0 +1,118 @@
+-- UPDATE and DELETE of the row that a cursor is on, in tables with triggers.
+CREATE SCHEMA current_triggers;
+SET search_path = current_triggers;
+CREATE TABLE item (id integer PRIMARY KEY, n integer, note text DEFAULT 'x');
+CREATE TABLE audit (op text, old_id integer, new_n integer, there bigint);
+CREATE TABLE plain (a integer, b text);
+INSERT INTO item SELECT n, n * 10 FROM generate_series(1, 8) n;
+INSERT INTO plain VALUES (1, 'one'), (1, 'one'), (2, 'two');
+CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO audit VALUES (TG_OP, OLD.id, CASE WHEN TG_OP = 'UPDATE' THEN NEW.n END);
+    RAISE NOTICE '% of %', TG_OP, OLD.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER noted AFTER UPDATE OR DELETE ON item FOR EACH ROW EXECUTE FUNCTION noted();
+BEGIN;
+DECLARE c CURSOR FOR SELECT id, n FROM item ORDER BY id FOR UPDATE;
+UPDATE item SET n = 0 WHERE CURRENT OF nothing;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id, n FROM item ORDER BY id FOR UPDATE;
+SAVEPOINT s;
+UPDATE item SET n = 0 WHERE CURRENT OF c;
+ROLLBACK TO s;
+FETCH c;
+UPDATE item SET n = n + 1 WHERE CURRENT OF c RETURNING *;
+UPDATE item AS i SET n = i.n + 1 WHERE CURRENT OF c;
+FETCH 2 FROM c;
+DELETE FROM item WHERE CURRENT OF c RETURNING id;
+DELETE FROM item WHERE CURRENT OF c;
+UPDATE item SET n = 5 WHERE CURRENT OF c;
+FETCH c;
+UPDATE item SET id = 104 WHERE CURRENT OF c;
+UPDATE item SET note = 'moved' WHERE CURRENT OF "c" RETURNING id, note;
+FETCH c;
+UPDATE item SET n = p.a FROM plain p WHERE CURRENT OF c;
+SAVEPOINT s;
+UPDATE item SET id = 1 WHERE CURRENT OF c;
+ROLLBACK TO s;
+DELETE FROM item USING item AS other WHERE CURRENT OF c;
+COMMIT;
+SELECT * FROM item ORDER BY id;
+SELECT * FROM audit ORDER BY 1, 2, 3;
+-- Triggers that look at the table, change the row, or keep it.
+CREATE FUNCTION looked() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO audit VALUES ('look', OLD.id, NULL, (SELECT count(*) FROM item));
+    IF TG_OP = 'UPDATE' THEN
+        NEW.note := coalesce(NEW.note, '') || '!';
+        IF NEW.n < 0 THEN RETURN NULL; END IF;
+        RETURN NEW;
+    END IF;
+    RETURN OLD;
+END $$;
+CREATE TRIGGER looked BEFORE UPDATE OR DELETE ON item FOR EACH ROW EXECUTE FUNCTION looked();
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM item ORDER BY id DESC FOR UPDATE;
+MOVE 2 FROM c;
+UPDATE item SET n = 1 WHERE CURRENT OF c RETURNING *;
+UPDATE item SET n = -1 WHERE CURRENT OF c RETURNING *;
+FETCH c;
+DELETE FROM item WHERE CURRENT OF c;
+FETCH ALL FROM c;
+SAVEPOINT s;
+DELETE FROM item WHERE CURRENT OF c;
+ROLLBACK TO s;
+TABLE item ORDER BY id;
+COMMIT;
+SELECT * FROM audit WHERE op = 'look' ORDER BY 1, 2, 3;
+-- Statement triggers, and a row that another statement has deleted.
+CREATE FUNCTION told() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE NOTICE '% % %', TG_WHEN, TG_LEVEL, TG_OP; RETURN NULL; END $$;
+CREATE TRIGGER before_all BEFORE UPDATE OR DELETE ON item EXECUTE FUNCTION told();
+CREATE TRIGGER after_all AFTER UPDATE OR DELETE ON item EXECUTE FUNCTION told();
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM item ORDER BY id FOR NO KEY UPDATE;
+FETCH c;
+DELETE FROM item WHERE id = 1;
+UPDATE item SET n = 7 WHERE CURRENT OF c;
+FETCH c;
+PREPARE change (integer) AS UPDATE item SET n = $1 WHERE CURRENT OF c RETURNING id, n;
+EXECUTE change (77);
+COMMIT;
+-- A table without a key, with rows that are alike.
+CREATE FUNCTION kept() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN NEW.b := NEW.b || (SELECT count(*) FROM plain); RETURN NEW; END $$;
+CREATE TRIGGER kept BEFORE UPDATE ON plain FOR EACH ROW EXECUTE FUNCTION kept();
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM plain WHERE a = 1;
+FETCH c;
+UPDATE plain SET a = 3 WHERE CURRENT OF c RETURNING *;
+FETCH c;
+DELETE FROM plain WHERE CURRENT OF c;
+COMMIT;
+TABLE plain ORDER BY a;
+-- Deferred triggers keep the copied row until COMMIT.
+CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON plain DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION told();
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM plain WHERE a = 2;
+FETCH c;
+UPDATE plain SET a = 9 WHERE CURRENT OF c;
+UPDATE plain SET a = 10 WHERE CURRENT OF c;
+SET CONSTRAINTS ALL IMMEDIATE;
+UPDATE plain SET a = 11 WHERE CURRENT OF c;
+DELETE FROM plain WHERE CURRENT OF c;
+COMMIT;
+TABLE plain ORDER BY a;
+-- In a loop of PL/pgSQL.
+DO $$
+DECLARE walk CURSOR FOR SELECT * FROM item ORDER BY id FOR UPDATE;
+BEGIN
+    FOR row IN walk LOOP
+        UPDATE item SET n = row.n + 1 WHERE CURRENT OF walk;
+    END LOOP;
+END $$;
+SELECT id, n FROM item ORDER BY id;
+DROP SCHEMA current_triggers CASCADE;
