@@ -29,6 +29,8 @@ from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import SMALL_ROWS, is_small
 from gateway.session.offload import offloaded
 from gateway.session.visibility import versions
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from gateway.wire.messages.backend import CommandComplete
 from planner.plans.change_plan import current_of
 from planner.plans.placement import Kind, acts_in_results_alone, kind_of
@@ -68,7 +70,7 @@ class TriggeredPortal(GuardedPortal):
         if self.routed.route in (Route.UPDATE, Route.DELETE) and current_of(query) is not None:
             raise unsupported("WHERE CURRENT OF in a statement that fires triggers")
         await session.transaction.begin()
-        await session.transaction.deferred.settle()
+        await take_place(session, Place.SETTLED)
         await self.ask_limit()
         await self.prepare()
         shadows = await self.shadows()

@@ -32,7 +32,8 @@ from gateway.execution.constraints.constraint_validation import (
 from gateway.execution.constraints.expression_keys import check_computable
 from gateway.execution.schema.catch_up import until_little_is_left
 from gateway.execution.schema.change_at_once import at_once, is_alone
-from gateway.execution.schema.deferred_validation import defer, may_defer, rewriting_before
+from gateway.execution.schema.change_in_block import Outcome, in_block
+from gateway.execution.schema.deferred_validation import Deferral, rewriting_before
 from gateway.execution.schema.rewrite_in_block import Rewriting
 from gateway.execution.schema.stepwise_change import StepwiseChange, StepwisePlan
 from gateway.execution.schema.table_rewrite import Reorganisation, recompute
@@ -91,10 +92,14 @@ class AlterPortal(StatementPortal):
         self._sql = without_own_options(analysis.sql) if self._layout else analysis.sql
         self._answers: list[bytes] = []
         self._tag = ""
+        # Between the steps in a block.
+        self._columns: Reorganisation | None = None
+        self._counted: Counted | None = None
+        self._rewriting: Rewriting | None = None
 
     async def run(self) -> None:
         await self._pass_guards()
-        if not (await self._commits_at_once() or await self._defer()):
+        if not (await self._commits_at_once() or await self._is_made_in_block()):
             await self._carry_out()
         for answer in self._answers:
             self.session.client.write(answer)
@@ -124,44 +129,38 @@ class AlterPortal(StatementPortal):
         self._answers, self._tag = [notice.encode() for notice in answer.notices], answer.tag
         return True
 
-    async def _defer(self) -> bool:
-        """Execute the statement without making other sessions wait for the client's block; return whether that is
-        possible.
-        """
-        session, transaction = self.session, self.session.transaction
-        deferred = transaction.deferred
-        if not await may_defer(session, [self._relid, *await self._parents()]):
-            await deferred.settle()
-            return False
-        await deferred.open()
+    async def _is_made_in_block(self) -> bool:
+        locked = [self._relid, *await self._parents()]
+        acts = self._made_or_tried, self._files_rewritten, self._made_with_files
+        return await in_block(self, locked, *acts, discard=self._discard_files)
+
+    async def _made_or_tried(self) -> Deferral | Outcome:
+        session = self.session
         await self._begin(alone=False)
         before = (await latest(session, self._relid)).table
         owned = await owned_sequences(session.backend, [self._relid])
         noted, of_columns = await self._relay((TRIAL.begin,), self._obligations())
         counted = Counted(owned, await owned_sequences(session.backend, [self._relid]))
-        if deferred.makes(counted.begun_anew):
+        if session.transaction.deferred.makes(counted.begun_anew):
             await session.backend.run(*TRIAL.undo)
-            await deferred.settle()
-            return False
+            return Outcome.SETTLING
         if self._makes_index:
             check_computable(session, (await latest(session, self._relid)).table)
         wanted = obligations_of(noted)
         columns = await Reorganisation.plan(session, self._relid, self._using, before, of_columns)
         if columns is not None:
-            return await self._defer_rewriting(columns, counted)
+            self._columns, self._counted = columns, counted
+            return Outcome.NEXT_STEP
         await session.backend.run(TRIAL.release, self._vouch_columns())
         restarted = [counted.after[owner] for owner in counted.begun_anew] if self._only_restarts else []
-        await defer(
-            session,
-            self.analysis,
-            [before],
-            wanted,
+        return Deferral(
+            tables=[before],
+            wanted=wanted,
             renames=self._makes_index,
             statements=self._repeated(),
             sequences=[*counted.made, *restarted],
             recounts=len(restarted) < len(counted.begun_anew),
         )
-        return True
 
     async def _parents(self) -> list[int]:
         """The tables that it references, in a block; at its end PostgreSQL's locks of them last."""
@@ -177,37 +176,39 @@ class AlterPortal(StatementPortal):
     def _laying_out(self) -> list[Statement]:
         return catalog_calls.set_layout(self._relid, self._layout, lasting=False)
 
-    async def _defer_rewriting(self, columns: Reorganisation, counted: Counted) -> bool:
-        """`_defer` for a change that rewrites files of a shared table."""
-        session, deferred = self.session, self.session.transaction.deferred
-        await deferred.close()
+    async def _files_rewritten(self) -> Outcome:
+        """For a shared table."""
+        session, deferred, columns = self.session, self.session.transaction.deferred, self._columns
+        assert columns is not None
         shared = await session.gateway.store.lake_relations([self._relid])
         # A sequence that exists only in the window gives no numbers outside of it.
         if not shared or any(map(deferred.was_made, columns.draws)):
-            await deferred.settle()
-            return False
+            return Outcome.SETTLING
         emptied = deferred.is_emptied(self._relid)
-        rewriting = Rewriting(session, columns, rewriting_before(session, self._relid), emptied=emptied)
-        try:
-            await rewriting.write()
-            await deferred.open()
-            await self._relay()
-            await rewriting.stage()
-        except BaseException:
-            await columns.discard()
-            raise
+        self._rewriting = Rewriting(session, columns, rewriting_before(session, self._relid), emptied=emptied)
+        await self._rewriting.write()
+        return Outcome.NEXT_STEP
+
+    async def _made_with_files(self) -> Deferral:
+        columns, counted, rewriting = self._columns, self._counted, self._rewriting
+        assert columns is not None
+        assert counted is not None
+        assert rewriting is not None
+        await self._relay()
+        await rewriting.stage()
         numbered = {each.owner: each for each in columns.sequences.values()}
-        await defer(
-            session,
-            self.analysis,
-            [columns.old],
-            await obligations(session),
+        return Deferral(
+            tables=[columns.old],
+            wanted=await obligations(self.session),
             statements=self._repeated(),
             rewriting=rewriting,
             sequences=[numbered.get(each.owner, each) for each in counted.made],
             recounts=bool(counted.begun_anew),
         )
-        return True
+
+    async def _discard_files(self) -> None:
+        if self._rewriting is not None and self._columns is not None:
+            await self._columns.discard()
 
     def _obligations(self) -> tuple[Statement, Statement]:
         return catalog_calls.obligations(), catalog_calls.column_obligations(self._relid)
