@@ -89,6 +89,7 @@ def test_who_may_not(gateway: Server, connection: psycopg.Connection, schema: st
             "elements()",
             "order_changes(1)",
             "recompute_columns(1, '[]')",
+            "forget_defaults(1, '{}')",
             "carry_arrays(1, '[]')",
             "explained(0)",
             "explained_steps('{}')",

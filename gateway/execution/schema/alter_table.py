@@ -8,7 +8,7 @@ their states as steps that other sessions see. Then the statement is executed, w
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -36,7 +36,7 @@ from gateway.execution.schema.change_in_block import Outcome, in_block
 from gateway.execution.schema.deferred_validation import Deferral, rewriting_before
 from gateway.execution.schema.rewrite_in_block import Rewriting
 from gateway.execution.schema.stepwise_change import StepwiseChange, StepwisePlan
-from gateway.execution.schema.table_rewrite import Reorganisation, recompute
+from gateway.execution.schema.table_rewrite import Reorganisation
 from gateway.execution.shadow.function_guard import guarding, relay_rows, send_statement
 from gateway.session.offload import offloaded
 from gateway.session.pending_constraints import refuse_pending
@@ -49,6 +49,7 @@ from gateway.transaction.ddl_sequences import Counted, owned_sequences
 from gateway.wire.messages.backend import CommandComplete
 from planner.syntax.alter_text import (
     constrains,
+    defaulted_later,
     numbered_later,
     past_guards,
     referenced,
@@ -56,6 +57,7 @@ from planner.syntax.alter_text import (
     using_expressions,
 )
 from planner.syntax.table_options import altered_layout, without_own_options
+from planner.tree.nodes import Node
 from planner.tree.references import calls_users
 
 if TYPE_CHECKING:
@@ -69,6 +71,9 @@ _HAS_REFERENCES: Final = (
     " WHERE contype OPERATOR(pg_catalog.=) 'f'"
     " AND $1::bigint::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (ARRAY[conrelid, confrelid]))"
 )
+_VIOLATION: Final = "23"
+# Checked while others wait.
+_ROWS_AT_ONCE: Final = 100_000
 # Where rows have come since, to a table that had none: 40001, and the statement is carried out anew.
 _TIMEOUT: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}")
 
@@ -88,6 +93,7 @@ class AlterPortal(StatementPortal):
         self._constrains = constrains(self._utility)
         self._makes_index = self._utility.type == "INDEXSTMT"
         self._numbered_later = numbered_later(self._utility)
+        self._later = told_later(self._relid, self._utility, self._using)
         self._layout = altered_layout(self._utility)
         self._sql = without_own_options(analysis.sql) if self._layout else analysis.sql
         self._answers: list[bytes] = []
@@ -119,7 +125,7 @@ class AlterPortal(StatementPortal):
 
     async def _commits_at_once(self) -> bool:
         """Whether it was carried out in one message. What needs the gateway, or certainly rows, is not tried."""
-        needs_gateway = self._calls_users or self._using or self._layout or self._numbered_later
+        needs_gateway = self._calls_users or self._later or self._layout or self._numbered_later
         if needs_gateway or self._constrains or self._sql != self.analysis.sql or not is_alone(self):
             return False
         first, then = catalog_calls.order_at_once(self._relid), catalog_calls.confirm_at_once(self._relid)
@@ -170,8 +176,7 @@ class AlterPortal(StatementPortal):
 
     def _repeated(self) -> list[Statement]:
         """The statements that `_relay` executes."""
-        computed = [recompute(self._relid, self._using)] if self._using else []
-        return [Statement(self._sql), *computed, *self._laying_out()]
+        return [Statement(self._sql), *self._later, *self._laying_out()]
 
     def _laying_out(self) -> list[Statement]:
         return catalog_calls.set_layout(self._relid, self._layout, lasting=False)
@@ -216,12 +221,13 @@ class AlterPortal(StatementPortal):
     def _vouch_columns(self) -> Statement:
         return catalog_calls.vouch_columns(self._relid)
 
-    async def _carry_out(self) -> None:
+    async def _carry_out(self, *, in_steps: bool = True) -> None:
         session, transaction = self.session, self.session.transaction
-        alone = not transaction.open and session.ends_with_statement
+        alone = in_steps and not transaction.open and session.ends_with_statement
         await self._begin(alone=alone)
         transaction.fresh = alone  # nothing is uncommitted yet
-        before = (await latest(session, self._relid)).table
+        version = await latest(session, self._relid)
+        before = version.table
         transaction.fresh = False
         noted, of_columns = await self._relay((TRIAL.begin,), self._obligations())
         if self._makes_index:
@@ -232,7 +238,13 @@ class AlterPortal(StatementPortal):
         plan = StepwisePlan.of(before, elements, wanted, columns)
         if alone and not plan.is_empty:
             await transaction.roll_back()
-            await self._step_by_step(plan)
+            try:
+                await self._step_by_step(plan)
+            except SluiceError as error:
+                # Few rows tell at once what PostgreSQL would have found first.
+                if error.sqlstate[:2] != _VIOLATION or not plan.checks_more or version.row_count > _ROWS_AT_ONCE:
+                    raise
+                await self._carry_out(in_steps=False)
         else:
             if columns is None:
                 *_, noted = await session.backend.run(TRIAL.release, self._vouch_columns(), catalog_calls.obligations())
@@ -245,7 +257,8 @@ class AlterPortal(StatementPortal):
                 except BaseException:
                     await columns.discard()
                     raise
-                left = await obligations(session)
+                order = {each.identity: place for place, each in enumerate(wanted)}
+                left = sorted(await obligations(session), key=lambda each: order.get(each.identity, 0))
             await meet(session, left)
             if transaction.implicit and session.ends_with_statement:
                 await transaction.commit()
@@ -281,8 +294,8 @@ class AlterPortal(StatementPortal):
             await self._send()
             self._tag = await relay_rows(self.session, self._answers)
         await refuse_pending(self.session, self._tag, [self._relid])
-        if self._using:
-            await self.session.backend.run(recompute(self._relid, self._using))
+        if self._later:
+            await self.session.backend.run(*self._later)
         if self._layout:
             await self.session.backend.run(*self._laying_out())
         if self._numbered_later:
@@ -333,6 +346,15 @@ class AlterPortal(StatementPortal):
             await transaction.roll_back()
             raise
         await transaction.commit()
+
+
+def told_later(relid: int, utility: Node, using: Collection[str]) -> list[Statement]:
+    """After a change, what PostgreSQL does not tell of values in existing rows: columns with a USING are computed anew,
+    even those whose files might stay; new ones have no value of a default that came later.
+    """
+    defaulted = defaulted_later(utility)
+    computed = [catalog_calls.recompute_columns(relid, using)] if using else []
+    return [*computed, catalog_calls.forget_defaults(relid, defaulted)] if defaulted else computed
 
 
 async def order_changes(session: SessionContext, relid: int) -> None:

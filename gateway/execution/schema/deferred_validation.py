@@ -88,8 +88,9 @@ class Demands:
 
     async def make(self) -> None:
         """Raise PostgreSQL's error for an offending row."""
+        beside = [each.wanted for each in self._looks]
         for each in self._looks:
-            await make_look(self._session, each)
+            await make_look(self._session, each, beside=beside)
         self._looks.clear()
 
     async def note(self, noted: set[tuple[int, int]]) -> None:
