@@ -394,9 +394,14 @@ async def _first_violated(session: SessionContext, found: Obligation, beside: Se
     alike = [each for each in beside if each.relid == found.relid and each.kind in ROW_BY_ROW]
     if found not in alike or len(alike) == 1 or not await may_make_tables(session):
         return found
-    async with session.transaction.deferred.opened():  # it may be of columns that the block has added
-        asked = await _together(session, alike)
-        place = None if asked is None else await first_met(session, asked)
+    try:
+        async with session.transaction.deferred.opened():  # it may be of columns that the block has added
+            asked = await _together(session, alike)
+            place = None if asked is None else await first_met(session, asked)
+    except SluiceError as refusal:
+        if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+            raise
+        return found
     return found if place is None else alike[place]
 
 
