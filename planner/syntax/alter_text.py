@@ -141,6 +141,11 @@ def numbered_later(utility: Node) -> list[str]:
     return [name for name in numbered if name in added]
 
 
+def collates(utility: Node) -> bool:
+    """Whether a clause of ALTER TABLE gives a column a collation."""
+    return any(node.type == "COLUMNDEF" and node.fields.get("collClause") is not None for node in walk(utility))
+
+
 def defaulted_later(utility: Node) -> dict[str, bool]:
     """Return the columns that one clause of ALTER TABLE adds and another one gives a default, which existing rows do
     not get; with them, whether they are added with a default.

@@ -48,6 +48,7 @@ from gateway.statement.statement_parts import command_reader
 from gateway.transaction.ddl_sequences import Counted, owned_sequences
 from gateway.wire.messages.backend import CommandComplete
 from planner.syntax.alter_text import (
+    collates,
     constrains,
     defaulted_later,
     numbered_later,
@@ -126,7 +127,13 @@ class AlterPortal(StatementPortal):
     async def _commits_at_once(self) -> bool:
         """Whether it was carried out in one message. What needs the gateway, or certainly rows, is not tried."""
         needs_gateway = self._calls_users or self._later or self._layout or self._numbered_later
-        if needs_gateway or self._constrains or self._sql != self.analysis.sql or not is_alone(self):
+        if (
+            needs_gateway
+            or self._constrains
+            or collates(self._utility)
+            or self._sql != self.analysis.sql
+            or not is_alone(self)
+        ):
             return False
         first, then = catalog_calls.order_at_once(self._relid), catalog_calls.confirm_at_once(self._relid)
         answer = await at_once(self, (first,), (then,))
@@ -150,7 +157,7 @@ class AlterPortal(StatementPortal):
         if session.transaction.deferred.makes(counted.begun_anew):
             await session.backend.run(*TRIAL.undo)
             return Outcome.SETTLING
-        if self._makes_index:
+        if self._makes_index or before.computed_keys:
             check_computable(session, (await latest(session, self._relid)).table)
         wanted = obligations_of(noted)
         columns = await Reorganisation.plan(session, self._relid, self._using, before, of_columns)
@@ -230,7 +237,7 @@ class AlterPortal(StatementPortal):
         before = version.table
         transaction.fresh = False
         noted, of_columns = await self._relay((TRIAL.begin,), self._obligations())
-        if self._makes_index:
+        if self._makes_index or before.computed_keys:
             check_computable(session, (await latest(session, self._relid)).table)
         wanted = obligations_of(noted)
         elements = await self._elements() if alone and (wanted or self._makes_index) else []
