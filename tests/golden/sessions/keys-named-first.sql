@@ -1,6 +1,7 @@
 -- Which of several repeated keys is named, is how PostgreSQL's sort meets them. Keys that are displayed differently are equal.
 CREATE SCHEMA named_first;
 SET search_path = named_first;
+SET sluice.engine = 'auto';  -- Spark names others
 CREATE TABLE u (id int, a text COLLATE "C", b varchar(5), c date, d int[], e float8, f bool, g jsonb, h "char", i timestamptz, j bytea);
 INSERT INTO u SELECT n, 'a' || n % 9, 'b' || n % 4, date '2024-01-01' + n % 3, ARRAY[n % 2], n % 5, n % 2 = 0, to_jsonb(n % 3), 'x', '2024-01-01'::timestamptz + n % 2 * interval '1 day', decode(lpad((n % 3)::text, 2, '0'), 'hex') FROM generate_series(1, 40) n;
 ALTER TABLE u ADD UNIQUE (a);
@@ -53,4 +54,5 @@ ALTER TABLE u1 ADD UNIQUE (a);
 ALTER TABLE u1 ADD UNIQUE (b);
 ALTER TABLE u1 ADD UNIQUE (a, b);
 CREATE UNIQUE INDEX ON u1 ((a + 1));
+SET client_min_messages = error;
 DROP SCHEMA named_first CASCADE;
