@@ -67,7 +67,7 @@ SET bytea_output = hex SET extra_float_digits = 1 AS $$
 DECLARE
     a record; known pg_sluice.attribute; next_id bigint; filled smallint[] := '{}';
     published boolean := EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow);
-    computed boolean; constrained boolean; kept oid; first_value text;
+    has_default boolean; computed boolean; constrained boolean; kept oid; first_value text;
 BEGIN
     IF published AND EXISTS (
         SELECT FROM pg_attribute t LEFT JOIN pg_sluice.attribute l ON l.relid = t.attrelid AND l.attnum = t.attnum
@@ -102,12 +102,17 @@ BEGIN
             CONTINUE;
         END IF;
         first_value := (a.attmissingval::text::text[])[1];
-        IF published AND known.relid IS NULL AND a.atthasdef AND first_value IS NULL THEN
+        -- A default that comes with its column has PostgreSQL note its value, or rewrite the table (`on_rewrite`); one that
+        -- the same statement sets later leaves NULL in rows that are there.
+        has_default := a.atthasdef AND NOT (
+            known.relid IS NULL AND a.attgenerated = '' AND first_value IS NULL AND pg_sluice.has_rows(shadow)
+            AND NOT EXISTS (SELECT FROM pg_sluice.column_obligation o WHERE o.relid = shadow AND o.attnum = 0));
+        IF published AND known.relid IS NULL AND has_default AND first_value IS NULL THEN
             first_value := pg_sluice.constant_default(shadow, a.attnum);
         END IF;
         computed := (published OR pg_sluice.has_rows(shadow)) AND (
             known.relid IS NOT NULL OR a.attgenerated <> '' OR a.attidentity <> '' OR constrained
-            OR ((a.atthasdef OR pg_sluice.domain_default(a.atttypid) IS NOT NULL)
+            OR ((has_default OR pg_sluice.domain_default(a.atttypid) IS NOT NULL)
                 AND (first_value IS NULL OR pg_sluice.column_type(a.atttypid, -1) = 'list' OR kept = 2276 OR kept = 'interval'::regtype)));
         INSERT INTO pg_sluice.attribute VALUES (
                 shadow, a.attnum, next_id, a.atttypid, a.kept_typmod, first_value, computed)

@@ -55,7 +55,8 @@ SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
             FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
             WHERE a.attrelid = shadow AND NOT a.attisdropped), '{}'),
         'constraints', coalesce((SELECT jsonb_object_agg((o.k).oid::bigint, jsonb_build_object(
-                'name', (o.k).conname, 'valid', (o.k).convalidated, 'comparison', pg_sluice.comparison(o.k)))
+                'name', (o.k).conname, 'valid', (o.k).convalidated, 'comparison', pg_sluice.comparison(o.k),
+                'not_null', CASE WHEN (o.k).contype = 'n' THEN (o.k).conkey[1] END))
             FROM (  -- one index each
                 SELECT k FROM pg_constraint k WHERE k.conrelid = shadow
                     AND k.contype IN ('c', 'p', 'u', 'f', 'x', CASE WHEN NOT k.convalidated THEN 'n' END)

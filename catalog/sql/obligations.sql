@@ -197,6 +197,33 @@ BEGIN
     END LOOP;
 END $$;
 
+-- New columns whose default came after them, by the same statement, so that rows that are there have NULL. The value says
+-- whether the column came with another default, which is not known any more unless PostgreSQL has noted its value.
+CREATE FUNCTION pg_sluice.forget_defaults(shadow oid, names jsonb) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    a record;
+BEGIN
+    PERFORM pg_sluice.authorize('forget_defaults');
+    IF NOT pg_sluice.has_rows(shadow) THEN
+        RETURN;
+    END IF;
+    FOR a IN SELECT c.attnum, (names ->> c.attname::text)::boolean OR pg_sluice.is_constrained(c.atttypid)
+                 OR pg_sluice.domain_default(c.atttypid) IS NOT NULL AS had_one FROM pg_attribute c
+             WHERE c.attrelid = shadow AND names ? c.attname AND NOT c.attisdropped AND c.attmissingval IS NULL LOOP
+        IF a.had_one THEN
+            PERFORM pg_sluice.refuse('another DEFAULT of a column that the same ALTER TABLE adds');
+        END IF;
+        UPDATE pg_sluice.attribute SET initial_default = NULL, computed = false
+            WHERE relid = shadow AND attnum = a.attnum;
+        DELETE FROM pg_sluice.column_obligation WHERE relid = shadow AND attnum = a.attnum;
+        INSERT INTO pg_sluice.obligation
+            SELECT oid, shadow FROM pg_constraint
+            WHERE conrelid = shadow AND contype = 'n' AND conkey[1] = a.attnum AND convalidated AND conenforced
+            ON CONFLICT DO NOTHING;
+    END LOOP;
+END $$;
+
 -- All of a table's columns have their values.
 CREATE FUNCTION pg_sluice.vouch_columns(shadow oid) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

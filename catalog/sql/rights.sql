@@ -89,7 +89,7 @@ DECLARE
         'lock_referenced', 'lock_relations', 'lock_rows', 'lock_tables', 'make_query', 'make_twin', 'move_row_locks',
         'moved_rows', 'note_updates', 'noted_updates', 'obligations', 'open_shadow', 'order_at_once', 'order_changes',
         'populate', 'precede_late', 'prepare_commit', 'put_as_owner', 'put_own_row_locks', 'ready_to_commit',
-        'recompute_columns', 'resume_unvalidated', 'rewind_sequences', 'sequences_used', 'set_filled', 'set_partition_key', 'set_replication_role',
+        'forget_defaults', 'recompute_columns', 'resume_unvalidated', 'rewind_sequences', 'sequences_used', 'set_filled', 'set_partition_key', 'set_replication_role',
         'set_sort_key', 'stage', 'suspend_exclusions', 'suspend_unvalidated', 'tables_to_write_anew',
         'uncommitted', 'vouch', 'vouch_all', 'vouch_columns', 'vouch_for_no_rows'];
     f regprocedure;

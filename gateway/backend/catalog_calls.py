@@ -250,6 +250,7 @@ _CONCLUDE: Final = own("SELECT pg_sluice.conclude($1::bigint)")
 _OBLIGATIONS: Final = own("SELECT pg_sluice.obligations()")
 _COLUMN_OBLIGATIONS: Final = own(f"SELECT pg_sluice.column_obligations({_OID})")
 _RECOMPUTE_COLUMNS: Final = own(f"SELECT pg_sluice.recompute_columns({_OID}, $2::pg_catalog.jsonb)")
+_FORGET_DEFAULTS: Final = own(f"SELECT pg_sluice.forget_defaults({_OID}, $2::pg_catalog.jsonb)")
 _VOUCH: Final = own("SELECT pg_sluice.vouch($1::bigint[])")
 _VOUCH_COLUMNS: Final = own(f"SELECT pg_sluice.vouch_columns({_OID})")
 _VOUCH_FOR_NO_ROWS: Final = own(f"SELECT pg_sluice.vouch_for_no_rows({_OID})")
@@ -307,6 +308,11 @@ def column_obligations(relid: int) -> Statement:
 def recompute_columns(relid: int, names: Iterable[str]) -> Statement:
     """These columns get other values though their type stays."""
     return Statement(_RECOMPUTE_COLUMNS, (str(relid), json.dumps(list(names))))
+
+
+def forget_defaults(relid: int, names: Mapping[str, bool]) -> Statement:
+    """Rows have NULL in these new columns, whose default came later; whether each came with another default."""
+    return Statement(_FORGET_DEFAULTS, (str(relid), json.dumps(dict(names))))
 
 
 def vouch(obligations: str) -> Statement:

@@ -41,9 +41,9 @@ from gateway.statement.passthrough_command import (
 from gateway.statement.portal import Binding, Portal, result_formats, run_portal
 from gateway.statement.prepared_statements import Prepared, check_bind, checked_after, described, renewed
 from gateway.statement.routing import route
-from gateway.statement.statement_windows import Place
 from gateway.statement.temporary_tables import stands
 from gateway.statement.unlogged import read_logged
+from gateway.statement.window_rules import Place
 from gateway.transaction.read_only_block import exports_snapshot
 from gateway.wire.framing import Frame
 from gateway.wire.messages import backend as answers

@@ -8,7 +8,7 @@ from gateway.session.name_journal import ByName
 from gateway.statement.passthrough_command import PassthroughCommand
 from gateway.statement.portal import Binding, Portal
 from gateway.statement.prepared_statements import Prepared
-from gateway.statement.statement_windows import Place
+from gateway.statement.window_rules import Place
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages.layout import Message
 

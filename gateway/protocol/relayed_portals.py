@@ -24,6 +24,8 @@ from gateway.statement.passthrough_command import (
     check_passthrough,
 )
 from gateway.statement.reset_all import relay_reset_all
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from gateway.wire.framing import Frame
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages import frontend
@@ -95,7 +97,7 @@ class RelayedPortals(SessionContext):
         """Execute a relayed transaction command, and wait for its outcome."""
         if not await self._settle():
             return
-        await self.transaction.deferred.close()
+        await take_place(self, Place.BESIDE)
         if command in IN_BLOCKS_ONLY and self.transaction.implicit:
             raise in_blocks_only(command)
         command = command.unchained

@@ -26,6 +26,8 @@ from gateway.protocol.extended_query import ExtendedQuery
 from gateway.protocol.following_inserts import Following
 from gateway.session.repeated_execution import REPETITIONS_MAX
 from gateway.session.schema_propagation import shut_down, spread
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from gateway.transaction.inserted import Inserted
 from gateway.wire.framing import HEADER_BYTES, Frame, UnknownTypeError
 from gateway.wire.messages import frontend
@@ -277,7 +279,7 @@ class Session(ExtendedQuery):
 
     async def _function_call(self, frame: Frame) -> None:
         await self._join()
-        await self.transaction.deferred.settle()
+        await take_place(self, Place.SETTLED)
         await call_function(self, frame)
 
     async def _settled(self) -> None:

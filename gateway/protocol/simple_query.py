@@ -32,6 +32,7 @@ from gateway.statement.reset_all import relay_reset_all
 from gateway.statement.routing import route
 from gateway.statement.temporary_tables import constants_shape, is_known
 from gateway.statement.unlogged import CLIENT_MIN_MESSAGES, logged, tell
+from gateway.statement.window_rules import Place
 from gateway.transaction.read_only_block import exports_snapshot
 from gateway.wire.framing import HEADER, HEADER_BYTES, LARGE_BYTES, Frame
 from gateway.wire.messages import frontend
@@ -119,7 +120,7 @@ async def answer(session: SessionContext, frame: Frame) -> None:
             sent = Sent(raw, statement.offset, statement.text)
         if not await _answer_one(session, statement, sent, alone=alone):
             return
-        await session.transaction.deferred.close()
+        await statement_windows.take_place(session, Place.BESIDE)
 
 
 def _need_no_look(session: SessionContext, statements: Sequence[Statement]) -> bool:

@@ -7,13 +7,12 @@ Before its analysis, a statement is placed by its words; behind it, by its route
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from gateway.session.constraint_modes import stands_beside
 from gateway.statement.passthrough_command import prepares
-from gateway.statement.window_rules import runs_beside, runs_in_window
+from gateway.statement.window_rules import Place, runs_beside, runs_in_window
 from planner.plans.routes import Route, is_utility
 from planner.syntax.changed_settings import changed_settings
 from planner.syntax.statements import Statement, constraint_modes, needs_no_analysis
@@ -54,14 +53,6 @@ def needs_no_look(session: SessionContext, statement: Statement) -> bool:
 def need_no_look(session: SessionContext, statements: Sequence[Statement]) -> bool:
     """`needs_no_look` of all of them."""
     return all(needs_no_look(session, statement) for statement in statements)
-
-
-class Place(Enum):
-    """Where a statement runs in a block with deferred changes."""
-
-    WINDOW = "in a window"
-    BESIDE = "outside of any"
-    SETTLED = "once all is settled"
 
 
 async def take_place(session: SessionContext, place: Place, settings: Collection[str] = ()) -> Place:

@@ -1,14 +1,18 @@
-"""Where the statements of a block with deferred changes run: the table, and its rules.
+"""Where the statements of a block run: the table, and its rules.
 
 In a window (gateway/transaction/transactional_ddl.py) a statement sees the deferred changes, and what it does at the
 backend is undone behind it. So only statements run there whose effects are known to outlive it. Others run beside the
 window, if they have nothing to do with the changes (`gateway/statement/beside_rules.py`). All else settles the changes
 first. `gateway/statement/statement_windows.py` opens and closes windows by it.
+
+Changes of schemas are made in steps, each at a place of its own, also where nothing is deferred yet. Their portals only
+carry the steps out (`gateway/execution/schema/change_in_block.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.statement.beside_rules import NEVER_BESIDE, RELAYED_BESIDE, BesideRule
@@ -33,6 +37,21 @@ _CHANGES: Final = frozenset(
 _OF_ROWS: Final = frozenset({Route.SELECT, Route.RELAY, Route.EXECUTE})
 
 
+class Place(Enum):
+    """Where a statement runs in a block with deferred changes."""
+
+    WINDOW = "in a window"
+    BESIDE = "outside of any"
+    SETTLED = "once all is settled"
+
+
+class Step(NamedTuple):
+    """A step of a schema change in a client's block, and where it is taken."""
+
+    place: Place
+    words: str
+
+
 class Rule(NamedTuple):
     """When statements of a route run in a window, in words and as a function of the statement."""
 
@@ -41,10 +60,13 @@ class Rule(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where statements of a route run, in this order; if neither holds, once the changes are settled."""
+    """Where statements of a route run, in this order; if neither holds, once the changes are settled. One that is
+    deferred itself takes these `steps`.
+    """
 
     in_window: Rule
     beside: BesideRule = NEVER_BESIDE
+    steps: tuple[Step, ...] = ()
 
 
 def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
@@ -110,6 +132,7 @@ _OF_MADE_ROWS: Final = Rule(
     "if its query is one of lake rows or of PostgreSQL's, which runs in a window; a temporary one without row locks",
     _is_made_of_rows,
 )
+_ONCE: Final = (Step(Place.WINDOW, "made"),)
 PLACEMENTS: Final[Mapping[Route, Placement]] = {
     Route.RELAY: Placement(
         Rule("if it is a query that changes and locks nothing, by functions without effects", _reads), RELAYED_BESIDE
@@ -127,14 +150,28 @@ PLACEMENTS: Final[Mapping[Route, Placement]] = {
     Route.TEMPORARY: Placement(_OF_MADE_ROWS),
     Route.MATERIALIZED: Placement(_ALWAYS),
     Route.REFRESH: Placement(_ALWAYS),
-    Route.TRUNCATE: Placement(_ALWAYS),
+    Route.TRUNCATE: Placement(_ALWAYS, steps=_ONCE),
     Route.LOCK: Placement(_ALWAYS),
-    Route.ALTER: Placement(_ALWAYS),
-    Route.SCHEMA_ONLY: Placement(_ALWAYS),
-    Route.ALTER_SEQUENCE: Placement(_ALWAYS),
-    Route.ALTER_TYPE: Placement(_ALWAYS),
-    Route.CREATE_TABLE: Placement(_ALWAYS),
-    Route.MADE: Placement(_ALWAYS),
+    Route.ALTER: Placement(
+        _ALWAYS,
+        steps=(
+            Step(Place.WINDOW, "made, or tried if it rewrites files"),
+            Step(Place.BESIDE, "files rewritten"),
+            Step(Place.WINDOW, "made with these files"),
+        ),
+    ),
+    Route.SCHEMA_ONLY: Placement(_ALWAYS, steps=_ONCE),
+    Route.ALTER_SEQUENCE: Placement(_ALWAYS, steps=_ONCE),
+    Route.ALTER_TYPE: Placement(_ALWAYS, steps=(Step(Place.BESIDE, "made, if the type is the block's own"), *_ONCE)),
+    Route.CREATE_TABLE: Placement(
+        _ALWAYS,
+        steps=(
+            Step(Place.WINDOW, "tried"),
+            Step(Place.BESIDE, "made without foreign keys"),
+            Step(Place.WINDOW, "these added"),
+        ),
+    ),
+    Route.MADE: Placement(_ALWAYS, steps=(Step(Place.WINDOW, "tried"), Step(Place.BESIDE, "made"))),
     Route.CONCURRENTLY: Placement(_NEVER),
     Route.CREATE_DATABASE: Placement(_NEVER),
     Route.VACUUM: Placement(_NEVER),
@@ -150,3 +187,6 @@ PLACEMENTS: Final[Mapping[Route, Placement]] = {
     Route.GUARDED: Placement(_NEVER),
 }
 assert PLACEMENTS.keys() == set(Route), "a route without a place in blocks"
+for _placement in PLACEMENTS.values():
+    assert not _placement.steps or _placement.in_window is _ALWAYS, "steps of what may be settled before them"
+    assert all(step.place is not Place.SETTLED for step in _placement.steps), "a step that settles"

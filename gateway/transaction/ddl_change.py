@@ -28,7 +28,8 @@ _BROAD: Final = (["grant"], ["revoke"], ["reassign"], ["drop", "owned"], ["alter
 class Demands(Protocol):
     """What a change demands of existing rows.
 
-    Before the transaction's changes are settled, each is asked to `prepare`, outside of a window. They then run in a
+    Once the change is deferred, outside of a window, they `make` the checks of its execution. Before the transaction's
+    changes are settled, each is asked to `prepare`, outside of a window. They then run in a
     window once more, and each is asked to `note` its demands there, in addition to those in `noted`. With all changes
     in place, each is asked to `merge` concurrent changes of files that it rewrites. Only then it is asked to
     `look_again`, if its demands remain and rows may have changed; `locking` are the locks for that, taken for all at
@@ -51,6 +52,8 @@ class Demands(Protocol):
     @property
     def locking(self) -> Sequence[Statement]: ...
 
+    async def make(self) -> None: ...
+
     async def prepare(self) -> None: ...
 
     def rolled_back(self) -> None: ...
@@ -71,6 +74,9 @@ class NoDemands:
     rewritten: int | None = None
     empties: frozenset[int] = frozenset()
     locking: Sequence[Statement] = ()
+
+    async def make(self) -> None:
+        """There is no row to check."""
 
     async def prepare(self) -> None:
         """Nothing takes long."""

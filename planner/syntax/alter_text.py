@@ -17,7 +17,11 @@ from planner.tree.nodes import Node, name_of, text, walk
 
 # ConstrType: those that a column with a constant default has: _NULL, _NOTNULL and _DEFAULT.
 _OF_COLUMNS: Final = frozenset({0, 1, 2})
-# AlterTableType: AT_SetExpression; AT_EnableTrigAll and AT_DisableTrigAll.
+# Those that give a column values: _DEFAULT, _IDENTITY and _GENERATED; and types that do.
+_OF_VALUES: Final = frozenset({2, 3, 4})
+_SERIAL: Final = frozenset({"serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"})
+# AlterTableType: AT_ColumnDefault; AT_SetExpression; AT_EnableTrigAll and AT_DisableTrigAll.
+_SET_DEFAULT: Final = 2
 _SET_EXPRESSION: Final = 6
 _ALL_TRIGGERS: Final = frozenset({41, 42})
 # Reserved words: outside of brackets, each stands only before a command's expression.
@@ -135,6 +139,27 @@ def numbered_later(utility: Node) -> list[str]:
         elif definition.type == "CONSTRAINT" and command.fields.get("name"):  # ADD GENERATED … AS IDENTITY
             numbered.append(str(text(command.name)))
     return [name for name in numbered if name in added]
+
+
+def collates(utility: Node) -> bool:
+    """Whether a clause of ALTER TABLE gives a column a collation."""
+    return any(node.type == "COLUMNDEF" and node.fields.get("collClause") is not None for node in walk(utility))
+
+
+def defaulted_later(utility: Node) -> dict[str, bool]:
+    """Return the columns that one clause of ALTER TABLE adds and another one gives a default, which existing rows do
+    not get; with them, whether they are added with a default.
+    """
+    added, defaulted = dict[str, bool](), set[str]()
+    for command in utility.cmds if utility.type == "ALTERTABLESTMT" else ():
+        definition = command.fields.get("def")
+        if isinstance(definition, Node) and definition.type == "COLUMNDEF" and command.fields.get("name") is None:
+            kinds = {int(each.contype) for each in definition.fields.get("constraints") or ()}
+            is_serial = name_of(definition.typeName.names[-1]) in _SERIAL
+            added[name_of(definition.colname)] = is_serial or not _OF_VALUES.isdisjoint(kinds)
+        elif int(command.subtype) == _SET_DEFAULT and definition is not None:
+            defaulted.add(name_of(command.name))
+    return {name: came_with_one for name, came_with_one in added.items() if name in defaulted}
 
 
 def restarts_columns(utility: Node) -> bool:

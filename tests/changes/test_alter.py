@@ -89,6 +89,7 @@ def test_who_may_not(gateway: Server, connection: psycopg.Connection, schema: st
             "elements()",
             "order_changes(1)",
             "recompute_columns(1, '[]')",
+            "forget_defaults(1, '{}')",
             "carry_arrays(1, '[]')",
             "explained(0)",
             "explained_steps('{}')",
@@ -100,6 +101,18 @@ def test_who_may_not(gateway: Server, connection: psycopg.Connection, schema: st
     finally:
         connection.execute("RESET ROLE")
         connection.execute(f"REVOKE ALL ON SCHEMA {schema} FROM {schema}_other; DROP ROLE {schema}_other".encode())
+
+
+def test_a_collation_in_which_a_unique_index_cannot_be_kept(connection: psycopg.Connection) -> None:
+    """The change is refused, not each later change of rows."""
+    connection.execute("CREATE TABLE t (id integer, s text)")
+    connection.execute("INSERT INTO t VALUES (1, 'A')")
+    connection.execute("CREATE UNIQUE INDEX ON t (lower(s))")
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        connection.execute('ALTER TABLE t ALTER s TYPE text COLLATE "C"')
+    connection.execute("INSERT INTO t VALUES (2, 'b')")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        connection.execute("INSERT INTO t VALUES (3, 'a')")
 
 
 def test_defaults_from_a_sequence_that_is_there(target: Server, target_schema: str) -> None:

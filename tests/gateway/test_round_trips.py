@@ -173,6 +173,23 @@ def test_a_change_that_looks_at_no_row(counted: Counted, sql: str, back: str, pr
     assert min(found) <= (11 if prepare else 3)
 
 
+@pytest.mark.parametrize(
+    ("expression", "trips"), [("length(name) + n", 50), ("adds_one(n)", 60)], ids=["plain", "of a user"]
+)
+def test_values_of_another_type(counted: Counted, expression: str, trips: int) -> None:
+    """In a block that is undone; what functions of users look at is counted around them."""
+    connection, proxy, found = counted.connection, counted.proxy, []
+    connection.execute("DROP TABLE IF EXISTS retyped CASCADE; DROP FUNCTION IF EXISTS adds_one")
+    connection.execute("CREATE FUNCTION adds_one(i integer) RETURNS integer LANGUAGE sql AS 'SELECT i + 1'")
+    connection.execute("CREATE TABLE retyped AS SELECT n, name FROM counted ORDER BY id LIMIT 50")
+    for _ in range(_TIMES):
+        with connection.transaction(force_rollback=True):
+            before = proxy.trips
+            connection.execute(f"ALTER TABLE retyped ALTER n TYPE bigint USING {expression}".encode())
+            found.append(proxy.trips - before)
+    assert min(found) <= trips, found
+
+
 @pytest.mark.parametrize(("first", "way"), [(5000, "text"), (5100, "prepared"), (5200, "parsed anew")])
 def test_an_insert_that_follows_others_in_a_block(counted: Counted, first: int, way: str) -> None:
     """PostgreSQL makes the row, and its key is claimed; all rows are staged together."""

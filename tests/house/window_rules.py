@@ -1,7 +1,8 @@
-"""The table of windows in docs/schema-changes.md, printed from its rules: `python -m tests.house.window_rules`."""
+"""The tables of windows in docs/schema-changes.md, printed from the rules: `python -m tests.house.window_rules`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from gateway.statement.window_rules import PLACEMENTS
@@ -18,7 +19,18 @@ def table() -> str:
     for both in dict.fromkeys(words.values()):
         routes = (route.value for route, each in words.items() if each == both)
         lines.append(f"| {both[0]} | {both[1]} | {', '.join(routes)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *_steps()])
+
+
+def _steps() -> Iterator[str]:
+    """A row for the steps of each kind of schema change."""
+    yield "| schema change | its steps |"
+    yield "|---|---|"
+    of_routes = {route: each.steps for route, each in PLACEMENTS.items() if each.steps}
+    for steps in dict.fromkeys(of_routes.values()):
+        routes = ", ".join(route.value for route, each in of_routes.items() if each == steps)
+        words = (f"{number}. {step.place.value}: {step.words}" for number, step in enumerate(steps, 1))
+        yield f"| {routes} | {'; '.join(words) if len(steps) > 1 else f'{steps[0].place.value}: {steps[0].words}'} |"
 
 
 def printed() -> str:

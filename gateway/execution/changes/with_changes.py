@@ -34,6 +34,8 @@ from gateway.session.statement_analysis import analysed
 from gateway.session.visibility import use, versions
 from gateway.statement.portal import Binding, Portal, StatementPortal
 from gateway.statement.routing import route
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from gateway.transaction.enlistment import SchemaChangedError
 from gateway.transaction.isolation_level import Isolation
 from gateway.transaction.statement_versions import Parts
@@ -75,7 +77,7 @@ class WithChangesPortal(StatementPortal):
         client = session.client
         try:
             while True:
-                await transaction.deferred.close()
+                await take_place(session, Place.BESIDE)
                 await session.backend.run(WITH.begin)
                 await transaction.deferred.see()
                 session.client = answers = HeldAnswers(client)
@@ -87,14 +89,14 @@ class WithChangesPortal(StatementPortal):
                         raise
                     transaction.parts = None
                     await answers.close()
-                    await transaction.deferred.close()
+                    await take_place(session, Place.BESIDE)
                     await session.backend.run(WITH.again)
         finally:
             session.client = client
             transaction.parts = None
             session.ends_with_statement = ends
         try:
-            await transaction.deferred.close()
+            await take_place(session, Place.BESIDE)
             dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self._tables]
             await session.backend.run(*dropped, WITH.release)
             if transaction.implicit and ends:

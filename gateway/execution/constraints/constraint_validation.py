@@ -25,13 +25,23 @@ from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.execution.constraints.exclusion_check import existing_conflict
+from gateway.execution.constraints.unique_build import Build, planned_build, repeated
 from gateway.execution.constraints.unique_check import duplicate_message
 from gateway.execution.reading.error_privileges import may_see_named
 from gateway.execution.reading.handed_rows import not_computed
 from gateway.execution.reading.plan_context import output_settings, planned, read, runnable, session_values
-from gateway.execution.reading.postgres_column import are_few_for_postgres, column_types, has_row, may_be_asked
+from gateway.execution.reading.postgres_column import (
+    Conditions,
+    are_few_for_postgres,
+    column_types,
+    first_met,
+    is_watched,
+    may_be_asked,
+    may_make_tables,
+)
 from gateway.session.cancel_listener import attending
 from gateway.session.offload import offloaded
+from gateway.session.visibility import latest
 from gateway.statement.portal import Binding
 from gateway.statement.routing import route
 from gateway.transaction.validation import Validation
@@ -47,6 +57,7 @@ from storage.indexes.repeated_keys import can_tell, repeats
 from storage.plan import RunnableQuery
 
 if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
     from gateway.execution.reading.plan_context import Reading
     from gateway.session.session_context import SessionContext
 
@@ -56,8 +67,10 @@ _OF_COLUMN: Final = frozenset({"dc", "dn"})
 # Kinds whose columns are named as in an index's definition.
 _KEYS: Final = frozenset({"p", "u", "x"})
 _UNIQUE: Final = frozenset({"p", "u"})
-# Those that each row meets or violates by itself.
+# Those that each row meets or violates by itself, and those of them that PostgreSQL checks row by row.
 _OF_ROWS: Final = frozenset({"c", "n", "dc"})
+ROW_BY_ROW: Final = frozenset({"n", "c"})
+_AFTER_COLUMNS: Final = 32_767
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +207,7 @@ def _obligation(found: dict[str, Any]) -> Obligation:
 async def meet(session: SessionContext, wanted: Sequence[Obligation]) -> None:
     """Check the rows that the transaction sees, and let COMMIT check again what others have changed since."""
     for each in wanted:
-        look_again_at_commit(session, each, await look(session, each))
+        look_again_at_commit(session, each, await look(session, each, beside=wanted))
     await vouch(session, wanted)
 
 
@@ -224,21 +237,10 @@ async def vouch(session: SessionContext, met: Sequence[Obligation]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """PostgreSQL's part, if Spark cannot decide: whether a row of the table satisfies the condition. `types` are those
-    of its columns, by name. `value` is the column that a domain's condition calls VALUE.
-    """
-
-    version: TableVersion
-    types: Mapping[str, str]
-    condition: str
-    value: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Look:
     """A prepared check: `read_at` are the tables that it reads, each with its snapshot; without rows, neither `query`
-    nor `question` is set, nor `excluding`, the table of an EXCLUDE constraint. `types` are those of the key.
+    nor `question` is set, nor `excluding`, the table of an EXCLUDE constraint. `types` are those of the key. With a
+    `build`, PostgreSQL decides.
 
     If bytes decide about keys, `keys` asks in a thread whether a row violates the constraint; None: it cannot tell.
     """
@@ -247,7 +249,8 @@ class Look:
     read_at: dict[int, int]
     query: RunnableQuery | None
     keys: Callable[[], bool | None] | None
-    question: Question | None
+    question: Conditions | None
+    build: Build | None
     excluding: TableVersion | None
     types: Sequence[int]
     files: int
@@ -256,24 +259,22 @@ class Look:
 
 async def prepare_look(session: SessionContext, wanted: Obligation) -> Look:
     """Prepare a check by asking PostgreSQL what it needs."""
-    with session.transaction.reading_newest():
-        analysis = await analyse(session.backend, wanted.query, name=OWN, sync=True)
-        routed = await route(session, analysis)
-        # PostgreSQL has checked who may make the constraint. It requires no right to read the rows, and plans no
-        # query.
-        reading = await read(session, analysis, Binding(), routed.lake, explain=False, scans=False)
-    asked = await offloaded(session, analysis.tree.size, past_policies, routed.query)  # all rows must satisfy it
+    analysis, reading, asked = await _asked(session, wanted)
     versions = reading.versions.values()
     query = question = None
     target = reading.versions[wanted.relid]
     few = await are_few_for_postgres(session, reading)
+    build = None
+    if few and target.files and wanted.kind in _UNIQUE and asked is not None:
+        build = await planned_build(session, target, wanted.name, asked)
     if target.files and wanted.exclusion is None:
         try:
-            if few and wanted.kind in _OF_ROWS and await may_be_asked(session, asked):
+            if few and wanted.kind in _OF_ROWS and asked is not None and await may_be_asked(session, asked):
                 raise not_computed()
             query = runnable(await planned(session, reading, plan_select, asked, carries=True), reading)
         except SluiceError as refusal:
-            question = await _question(session, wanted, asked, target, refusal)
+            if build is None:
+                question = await _question(session, wanted, asked, target, refusal)
     keys = None if query is None or asked is None else _keys(session, wanted, asked, reading, few=few)
     return Look(
         wanted,
@@ -281,11 +282,24 @@ async def prepare_look(session: SessionContext, wanted: Obligation) -> Look:
         query,
         keys,
         question,
+        build,
         target if target.files and wanted.exclusion is not None else None,
         [column.type_oid for column in analysis.columns or ()],
         sum(len(each.files) for each in versions),
         sum(each.row_count for each in versions),
     )
+
+
+async def _asked(session: SessionContext, wanted: Obligation) -> tuple[Analysis, Reading, Node | None]:
+    """The query for rows that violate it, and what it reads."""
+    with session.transaction.reading_newest():
+        analysis = await analyse(session.backend, wanted.query, name=OWN, sync=True)
+        routed = await route(session, analysis)
+        # PostgreSQL has checked who may make the constraint. It requires no right to read the rows, and plans no
+        # query.
+        reading = await read(session, analysis, Binding(), routed.lake, explain=False, scans=False)
+    # All rows must satisfy it.
+    return analysis, reading, await offloaded(session, analysis.tree.size, past_policies, routed.query)
 
 
 def _keys(
@@ -305,7 +319,7 @@ def _keys(
 
 async def _question(
     session: SessionContext, wanted: Obligation, query: Node | None, version: TableVersion, refusal: SluiceError
-) -> Question:
+) -> Conditions:
     """The question that replaces what Spark refuses; raises the refusal if PostgreSQL cannot be asked either."""
     assert query is not None
     if (
@@ -314,55 +328,129 @@ async def _question(
         or not await may_be_asked(session, query)
     ):
         raise refusal
-    types = await column_types(session, wanted.relid)
-    if wanted.kind == "n":
-        return Question(version, types, f"pg_catalog.num_nulls({quoted(wanted.columns[0])}) OPERATOR(pg_catalog.>) 0")
-    condition = condition_of(wanted.query)
+    types, watched = await column_types(session, wanted.relid), is_watched(session, query)
     if wanted.base is None:
-        return Question(version, types, condition)
+        return Conditions(version, types, [_violated(wanted)], watched)
     # The domain itself would refuse rows with its own error.
     [column] = wanted.columns
-    return Question(version, types | {column: wanted.base}, condition, column)
+    return Conditions(version, types | {column: wanted.base}, [_violated(wanted)], watched, column)
+
+
+def _violated(wanted: Obligation) -> str:
+    """The condition of rows that violate it."""
+    if wanted.kind == "n":
+        return f"pg_catalog.num_nulls({quoted(wanted.columns[0])}) OPERATOR(pg_catalog.>) 0"
+    return condition_of(wanted.query)
 
 
 async def look(
-    session: SessionContext, wanted: Obligation, progress: Progress | None = None, *, later: bool = False
+    session: SessionContext,
+    wanted: Obligation,
+    progress: Progress | None = None,
+    *,
+    later: bool = False,
+    beside: Sequence[Obligation] = (),
 ) -> dict[int, int]:
     """Raise the violation if there is one; otherwise return the tables that were read, each with its snapshot.
-    `later`: no row has violated the constraint when it was made.
+    `later`: no row has violated the constraint when it was made. `beside`: what the same statement demands.
     """
-    return await make_look(session, await prepare_look(session, wanted), progress, later=later)
+    return await make_look(session, await prepare_look(session, wanted), progress, later=later, beside=beside)
 
 
 async def make_look(
-    session: SessionContext, prepared: Look, progress: Progress | None = None, *, later: bool = False
+    session: SessionContext,
+    prepared: Look,
+    progress: Progress | None = None,
+    *,
+    later: bool = False,
+    beside: Sequence[Obligation] = (),
 ) -> dict[int, int]:
     """`look`, as prepared. `progress`, whose step is known, is told the subject, and the end of the check."""
     question = prepared.question
-    if prepared.query is None and question is None and prepared.excluding is None:
+    if prepared.query is None and question is None and prepared.excluding is None and prepared.build is None:
         return prepared.read_at
     if progress is not None:
         progress.begin(progress.step, prepared.files, prepared.rows, looking=True)
     if question is not None:
-        if await has_row(session, question.version, question.types, question.condition, value=question.value):
-            raise prepared.wanted.violation(None)
+        if await first_met(session, question) is not None:
+            raise (await _first_violated(session, prepared.wanted, beside)).violation(None)
     elif prepared.excluding is not None:
         await _look_for_conflict(session, prepared.wanted, prepared.excluding, later=later)
-    elif prepared.query is not None:
+    elif prepared.build is None or not await _is_decided(session, prepared, prepared.build, later=later):
         async with attending(session):
-            key = None if await _is_met(prepared) else await _found(session, prepared.query, prepared.types)
+            key = None if await _is_met(prepared) else await _found(session, prepared)
         if key is not None:
-            wanted = prepared.wanted
-            seen = await may_see_named(session, wanted.relid, wanted.columns, quoted=wanted.kind in _KEYS)
-            raise wanted.violation(key if seen else None, later=later)
+            wanted = await _first_violated(session, prepared.wanted, beside)
+            raise wanted.violation(key if await _is_shown(session, wanted) else None, later=later)
     if progress is not None:
         progress.end()
     return prepared.read_at
 
 
+async def _first_violated(session: SessionContext, found: Obligation, beside: Sequence[Obligation]) -> Obligation:
+    """Which of NOT NULL and CHECK constraints PostgreSQL names: that of the first row that violates one, NOT NULL first
+    and by the place of columns. `found` is violated by some row.
+    """
+    alike = [each for each in beside if each.relid == found.relid and each.kind in ROW_BY_ROW]
+    if found not in alike or len(alike) == 1 or not await may_make_tables(session):
+        return found
+    try:
+        async with session.transaction.deferred.opened():  # it may be of columns that the block has added
+            asked = await _together(session, alike)
+            place = None if asked is None else await first_met(session, asked)
+    except SluiceError as refusal:
+        if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+            raise
+        return found
+    return found if place is None else alike[place]
+
+
+async def _together(session: SessionContext, alike: list[Obligation]) -> Conditions | None:
+    """The conditions of rows that violate constraints of one table, which are sorted as PostgreSQL checks them; None if
+    it cannot be asked.
+    """
+    with session.transaction.reading_newest():
+        version = await latest(session, alike[0].relid)
+    columns = version.table.columns
+    if any(column.domain is not None for column in columns):
+        return None
+    trees = [tree for each in alike if (tree := (await _asked(session, each))[-1]) is not None]
+    if len(trees) < len(alike) or not all([await may_be_asked(session, tree) for tree in trees]):
+        return None
+    places = {column.name: column.attnum for column in columns}
+    alike.sort(key=lambda each: places[each.columns[0]] if each.kind == "n" else _AFTER_COLUMNS)
+    watched = any(is_watched(session, tree) for tree in trees)
+    types = await column_types(session, version.table.oid)
+    return Conditions(version, types, [*map(_violated, alike)], watched)
+
+
 async def _is_met(prepared: Look) -> bool:
     """Whether it is known without Spark that no row violates the constraint."""
     return prepared.keys is not None and await asyncio.to_thread(prepared.keys) is False
+
+
+async def _is_shown(session: SessionContext, wanted: Obligation) -> bool:
+    """Whether the client may see keys."""
+    return await may_see_named(session, wanted.relid, wanted.columns, quoted=wanted.kind in _KEYS)
+
+
+async def _is_decided(session: SessionContext, prepared: Look, build: Build, *, later: bool) -> bool:
+    """Raise the violation of a key over few rows, as PostgreSQL words it. False if it cannot build such an index."""
+    if await _is_met(prepared):
+        return True
+    try:
+        detail = await repeated(session, build)
+    except SluiceError as error:
+        if error.sqlstate != SqlState.PROGRAM_LIMIT_EXCEEDED or prepared.query is None:
+            raise
+        return False
+    if detail is not None:
+        wanted = prepared.wanted
+        found = wanted.violation(None, later=later)
+        if await _is_shown(session, wanted):
+            found.fields["D"] = f"{detail.removesuffix(' is duplicated.')} already exists." if later else detail
+        raise found
+    return True
 
 
 async def _look_for_conflict(
@@ -379,8 +467,10 @@ async def _look_for_conflict(
     raise error
 
 
-async def _found(session: SessionContext, query: RunnableQuery, types: Sequence[int]) -> list[str | None] | None:
+async def _found(session: SessionContext, prepared: Look) -> list[str | None] | None:
     """The first row of the query, as text with the session's settings; None without rows."""
+    query, types = prepared.query, prepared.types
+    assert query is not None
     values, _ = await session_values(session)
     settings = output_settings(values)
     stream = await session.gateway.engine.stream(query, session.tag)

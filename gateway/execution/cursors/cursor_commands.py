@@ -27,6 +27,8 @@ from gateway.session.lake_cursor import Cursor, Declaration, Direction, Keeping,
 from gateway.statement.passthrough_command import check_in_block
 from gateway.statement.portal import Binding, Portal, StatementPortal, with_formats
 from gateway.statement.prepared_statements import Prepared, bind
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from gateway.values import OutputSettings
 from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import CommandComplete, PortalSuspended, RowDescription
@@ -167,7 +169,7 @@ async def _stand_in(session: SessionContext, name: str, options: int) -> bytes:
     """Close the window in which a cursor was declared: the backend gets a cursor over no table in its place. Returns
     its creation time.
     """
-    await session.transaction.deferred.close()
+    await take_place(session, Place.BESIDE)
     declare = over_nothing(name, binary=bool(options & _BINARY), holds=bool(options & HOLD))
     _, declared = await session.backend.run(declare, Statement(_DECLARED, (name,)))
     created = declared.rows[0][0]

@@ -20,7 +20,8 @@ from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
-from gateway.execution.schema.table_rewrite import Reorganisation, recompute
+from gateway.execution.schema.alter_table import told_later
+from gateway.execution.schema.table_rewrite import Reorganisation
 from gateway.session.cancel_listener import check
 from gateway.session.session_context import shift
 from gateway.session.visibility import latest
@@ -143,8 +144,8 @@ class ExplainChangePortal(StatementPortal):
         if layout:
             changing = without_own_options(changing)
         statements = [TRIAL.begin, _LOCK_TIMEOUT, Statement(changing)]
-        if using:
-            statements.append(recompute(self.routed.lake[0], using))
+        if utility is not None and self.routed.lake:
+            statements += told_later(self.routed.lake[0], utility, using)
         if utility is not None and utility.type != "CREATESTMT" and self.routed.lake:
             statements += catalog_calls.set_layout(self.routed.lake[0], layout, lasting=False)
         statements.append(catalog_calls.explained(self._changing.mark.own))

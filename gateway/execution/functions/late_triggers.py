@@ -23,6 +23,8 @@ from gateway.session.constraint_modes import ASKED, modes_from
 from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.statement.portal import Binding
 from gateway.statement.routed import Routed
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from gateway.wire.messages import frontend
 from planner.plans.routes import Route
 from planner.tree.compact_tree import TreeText
@@ -109,7 +111,7 @@ class _FiringPortal(TriggeredPortal):
 
     async def fire(self, deferred: list[int]) -> bool:
         session = self.session
-        await session.transaction.deferred.settle()
+        await take_place(session, Place.SETTLED)
         shadows = await self.shadows()
         shadows.must_last = True
         self._deferred = number_array(deferred) if deferred else ""

@@ -31,6 +31,8 @@ from gateway.execution.reading.postgres_query import SMALL_ROWS, is_small
 from gateway.execution.shadow.function_guard import relay_rows, send_other_text
 from gateway.session.offload import offloaded
 from gateway.session.visibility import versions
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from gateway.wire.messages.backend import CommandComplete
 from planner.plans.change_plan import current_of
 from planner.plans.placement import Kind, acts_in_results_alone, kind_of
@@ -73,7 +75,7 @@ class TriggeredPortal(FilledPortal):
         session, query = self.session, self.routed.query
         assert query is not None
         await session.transaction.begin()
-        await session.transaction.deferred.settle()
+        await take_place(session, Place.SETTLED)
         await self.ask_limit()
         await self.prepare()
         shadows = await self.shadows()

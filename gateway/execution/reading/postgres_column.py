@@ -9,24 +9,24 @@ no session waits, however many rows there are. The same way checks whether rows 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from catalog.datatypes import INT8
+from catalog.datatypes import FIRST_USER_OID, INT8
 from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import BackendLostError
+from gateway.backend.connection import BackendLostError, Result
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.reading.function_tables import may_leave_effects
 from gateway.execution.shadow.function_guard import guarding
-from gateway.execution.shadow.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies
+from gateway.execution.shadow.shadow import binary_to_lake_form, copy_rows, copying_few, kept_value, rows_of_bodies
 from gateway.session.cancel_listener import check
 from gateway.statement.query_placement import are_handed
 from gateway.transaction.transaction import BEGIN
@@ -57,14 +57,14 @@ _NO_TABLE: Final = 0
 _MAY_HAVE_TEMPORARY: Final = Statement(
     "SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')"
 )
-_EMPTY: Final = Statement(f"TRUNCATE {_SOURCE}, {_MADE}")
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumns:
     """`expressions` over the columns of the table `old` compute columns of `new`, by attnum.
 
-    `types` are those of the columns of `old`, by name, and of the new values, by c<attnum>.
+    `types` are those of the columns of `old`, by name, and of the new values, by c<attnum>. `watched`: functions of
+    users may run, which must neither read lake tables nor change others.
     """
 
     session: SessionContext
@@ -72,44 +72,75 @@ class ComputedColumns:
     new: Table
     expressions: Mapping[int, str]
     types: Mapping[str, str]
+    watched: bool
 
     async def values(self, file: DataFile) -> pa.Table:
         """c<attnum> in lake form, for all live rows of a file in their order."""
         session = self.session
-        wanted = [self.new.column(attnum) for attnum in self.expressions]
+        wanted = tuple(self.new.column(attnum) for attnum in self.expressions)
         schema = pa.schema([(column_name(column.attnum), arrow_type(column.form)) for column in wanted])
-        listed = ", ".join(schema.names)
-        values = ", ".join(f"({expression})" for expression in self.expressions.values())
-        compute = Statement(
-            f"INSERT INTO {_MADE} (place, {listed}) SELECT {PLACE.name}, {values}"
-            f" FROM {_SOURCE} AS {quoted(self.old.name)} ORDER BY {PLACE.name}",
-            of_client=True,
-        )
-        kept = ", ".join(kept_value(column, column_name(column.attnum)) for column in wanted)
-        take = Statement(f"SELECT {kept} FROM {_MADE} ORDER BY place", result_format=1, bodies_only=True)
+        rows = CopiedRows(session, (*self.old.columns, PLACE), [_SOURCE, _MADE])
         made: list[pa.RecordBatch] = []
-        async with self._tables():
-            [[[made_in]]] = [result.rows for result in await session.backend.run(_MADE_OID)]
+        async with temporary_tables(session, *self._making()) as [*_, found]:
+            made_in = int(found.rows[0][0] or 0) if self.watched else None
             async for batch in live_rows_aside(session.gateway.data_path, TableVersion(self.old, 0, (file,))):
-                await copy_rows(session, _SOURCE, (*self.old.columns, PLACE), placed(batch))
-                async with guarding(session, undone_in=int(made_in or 0)):
-                    computed, taken = await session.backend.run(compute, take)
+                check(session)
+                computed, taken = await rows.ask(placed(batch), *self._computing(wanted), changing=made_in)
                 session.client.send(*computed.notices)
-                await session.backend.run(_EMPTY)
-                for found in await asyncio.to_thread(rows_of_bodies, schema.names, taken.bodies):
-                    converted = binary_to_lake_form(replace(self.new, columns=tuple(wanted)), found)
+                for values in await asyncio.to_thread(rows_of_bodies, schema.names, taken.bodies):
+                    converted = binary_to_lake_form(replace(self.new, columns=wanted), values)
                     made.append(pa.RecordBatch.from_arrays(converted.columns, schema=schema))
         return pa.Table.from_batches(made, schema)
 
-    def _tables(self) -> AbstractAsyncContextManager[None]:
+    def _making(self) -> list[Statement]:
         """Make both temporary tables."""
-        names = [column_name(attnum) for attnum in self.expressions]
-        values = ", ".join(f"{name} {self.types[name]}" for name in names)
-        return temporary_tables(
-            self.session,
+        values = "".join(f", {name} {self.types[name]}" for name in map(column_name, self.expressions))
+        return [
             Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(self.old, self.types)}, {PLACE.name} bigint)"),
-            Statement(f"CREATE TEMPORARY TABLE {OWN}_values (place bigint, {values})"),
+            Statement(f"CREATE TEMPORARY TABLE {OWN}_values (place bigint{values})"),
+            _MADE_OID,
+        ]
+
+    def _computing(self, wanted: Sequence[Column]) -> tuple[Statement, Statement]:
+        """Compute values of all copied rows, and take them."""
+        listed = "".join(f", {column_name(column.attnum)}" for column in wanted)
+        values = "".join(f", ({expression})" for expression in self.expressions.values())
+        compute = (
+            f"INSERT INTO {_MADE} (place{listed}) SELECT {PLACE.name}{values}"
+            f" FROM {_SOURCE} AS {quoted(self.old.name)} ORDER BY {PLACE.name}"
         )
+        kept = ", ".join(kept_value(column, column_name(column.attnum)) for column in wanted)
+        take = f"SELECT {kept} FROM {_MADE} ORDER BY place"
+        return Statement(compute, of_client=True), Statement(take, result_format=1, bodies_only=True)
+
+
+class CopiedRows:
+    """Rows of these columns in the temporary table for them, one batch after the other; `emptied` are all tables that
+    have something of a batch.
+    """
+
+    def __init__(self, session: SessionContext, columns: Sequence[Column], emptied: Sequence[str]) -> None:
+        self._session, self._columns = session, columns
+        self._before: list[Statement] = []
+        self._empty = Statement(f"TRUNCATE {', '.join(emptied)}")
+
+    async def ask(self, rows: pa.RecordBatch, *questions: Statement, changing: int | None = None) -> Sequence[Result]:
+        """Copy the rows in place of those before, and execute statements; in one round trip, if the rows are few. If
+        `changing` has an OID, raise 0A000 if functions read lake tables, or change another table than that one.
+        """
+        session, before = self._session, self._before
+        self._before = [self._empty]
+        copying = copying_few(_SOURCE, self._columns, rows)
+        first = before if copying is None else [*before, copying]
+        if first and (copying is None or changing is not None):
+            await session.backend.run(*first)
+            first = []
+        if copying is None:
+            await copy_rows(session, _SOURCE, self._columns, rows)
+        if changing is None:
+            return (await session.backend.run(*first, *questions))[len(first) :]
+        async with guarding(session, undone_in=changing):
+            return await session.backend.run(*questions)
 
 
 def placed(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -123,31 +154,46 @@ async def column_types(session: SessionContext, relid: int) -> dict[str, str]:
     return {(name or b"").decode(): (each or b"").decode() for name, each in types.rows}
 
 
-async def has_row(
-    session: SessionContext, version: TableVersion, types: Mapping[str, str], condition: str, *, value: str | None
-) -> bool:
-    """Whether a row of the table, whose columns have these types, satisfies a condition. The condition is about all
-    columns, or about one, which it calls VALUE.
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Conditions for rows of a table, whose columns have these types: about all columns, or about one, which they call
+    VALUE. `watched`: see `ComputedColumns`.
     """
-    source = f"{_SOURCE} AS {quoted(version.table.name)}"
-    if value is not None:
-        only = tuple(column for column in version.table.columns if column.name == value)
+
+    version: TableVersion
+    types: Mapping[str, str]
+    conditions: Sequence[str]
+    watched: bool
+    value: str | None = None
+
+
+async def first_met(session: SessionContext, asked: Conditions) -> int | None:
+    """The place of the first condition that the first row satisfies which satisfies any; None without such a row."""
+    version, source = asked.version, f"{_SOURCE} AS {quoted(asked.version.table.name)}"
+    if asked.value is not None:
+        only = tuple(column for column in version.table.columns if column.name == asked.value)
         version = replace(version, table=replace(version.table, columns=only))
-        source = f"(SELECT {quoted(value)} AS value FROM {_SOURCE}) AS t"
+        source = f"(SELECT {quoted(asked.value)} AS value FROM {_SOURCE}) AS t"
     table = version.table
-    making = Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(table, types)})")
-    ask = Statement(f"SELECT 1 FROM {source} WHERE {condition} LIMIT 1", of_client=True)
+    making = Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(table, asked.types)})")
+    which = " ".join(f"WHEN {condition} THEN {place}" for place, condition in enumerate(asked.conditions))
+    found = f"(SELECT CASE {which} END AS place FROM {source} OFFSET 0) AS found"
+    ask = Statement(f"SELECT place FROM {found} WHERE place IS NOT NULL LIMIT 1", of_client=True)
+    rows = CopiedRows(session, table.columns, [_SOURCE])
     async with temporary_tables(session, making):
         async for batch in live_rows_aside(session.gateway.data_path, version):
             check(session)
-            await copy_rows(session, _SOURCE, table.columns, batch)
-            async with guarding(session, undone_in=_NO_TABLE):
-                [found] = await session.backend.run(ask)
-            session.client.send(*found.notices)
-            if found.rows:
-                return True
-            await session.backend.run(Statement(f"TRUNCATE {_SOURCE}"))
-    return False
+            [answer] = await rows.ask(batch, ask, changing=_NO_TABLE if asked.watched else None)
+            session.client.send(*answer.notices)
+            if answer.rows:
+                return int(answer.rows[0][0] or 0)
+    return None
+
+
+def is_watched(session: SessionContext, query: Node, columns: Iterable[Column] = ()) -> bool:
+    """Whether functions of users may run where the query is computed, and values of these columns are made."""
+    made = any(column.type_oid >= FIRST_USER_OID or column.domain is not None for column in columns)
+    return made or bool(acting_functions(query, session.gateway.builtins))
 
 
 async def may_be_asked(session: SessionContext, query: Node) -> bool:
@@ -176,6 +222,11 @@ async def are_few_for_postgres(session: SessionContext, reading: Reading) -> boo
         return False
     if not are_handed(session, reading.placing, versions):
         return False
+    return await may_make_tables(session)
+
+
+async def may_make_tables(session: SessionContext) -> bool:
+    """Whether the client may make temporary tables."""
     [may] = await session.backend.run(_MAY_HAVE_TEMPORARY)
     return may.rows[0][0] == b"t"
 
@@ -185,15 +236,16 @@ def _listed(table: Table, types: Mapping[str, str]) -> str:
 
 
 @asynccontextmanager
-async def temporary_tables(session: SessionContext, *making: Statement) -> AsyncIterator[None]:
-    """Surrounds statements that make temporary tables, and undoes them."""
+async def temporary_tables(session: SessionContext, *making: Statement) -> AsyncIterator[Sequence[Result]]:
+    """Surrounds statements that make temporary tables, and undoes them; gives their answers."""
     backend = session.backend
     alone = backend.status == b"I"
-    undo = [_ROLLBACK] if alone else TRIAL.undo
-    await backend.run(BEGIN if alone else TRIAL.begin)
+    begun, undo = ([BEGIN], [_ROLLBACK]) if alone else ([], TRIAL.undo)
+    if not alone:
+        await backend.run(TRIAL.begin)
     try:
-        await backend.run(*making)
-        yield
+        made = await backend.run(*begun, *making)
+        yield made[len(begun) :]
     except BackendLostError:
         raise
     except BaseException:

@@ -8,7 +8,7 @@ block needs a number, the change is settled, because other sessions would get th
 
 from __future__ import annotations
 
-from gateway.execution.schema.deferred_validation import defer
+from gateway.execution.schema.deferred_validation import Deferral
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
 from gateway.statement.range_variable import resolve
 from gateway.transaction.ddl_sequences import sequence_by_oid
@@ -18,22 +18,13 @@ from planner.syntax.alter_text import restarts_sequence
 class AlterSequencePortal(SchemaOnlyPortal):
     """ALTER SEQUENCE, except RENAME, SET SCHEMA and OWNER TO."""
 
-    async def _defer(self) -> str:
+    async def _in_window(self) -> Deferral:
         session = self.session
         assert self.routed.query is not None
-        await session.transaction.deferred.open()
         oid = await resolve(session, self.routed.query.utilityStmt.sequence)
-        tag = await self._patiently()
+        self._tag = await self._patiently()
         restarted = None
         if oid is not None and restarts_sequence(self.routed.query.utilityStmt):
             restarted = await sequence_by_oid(session.backend, oid)
-        await defer(
-            session,
-            self.analysis,
-            (),
-            (),
-            renames=restarted is None,
-            sequences=() if restarted is None else (restarted,),
-            recounts=restarted is None,
-        )
-        return tag
+        sequences = () if restarted is None else (restarted,)
+        return Deferral(renames=restarted is None, sequences=sequences, recounts=restarted is None)

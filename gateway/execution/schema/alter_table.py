@@ -8,7 +8,7 @@ their states as steps that other sessions see. Then the statement is executed, w
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -32,10 +32,11 @@ from gateway.execution.constraints.constraint_validation import (
 from gateway.execution.constraints.expression_keys import check_computable
 from gateway.execution.schema.catch_up import until_little_is_left
 from gateway.execution.schema.change_at_once import at_once, is_alone
-from gateway.execution.schema.deferred_validation import defer, may_defer, rewriting_before
+from gateway.execution.schema.change_in_block import Outcome, in_block
+from gateway.execution.schema.deferred_validation import Deferral, rewriting_before
 from gateway.execution.schema.rewrite_in_block import Rewriting
 from gateway.execution.schema.stepwise_change import StepwiseChange, StepwisePlan
-from gateway.execution.schema.table_rewrite import Reorganisation, recompute
+from gateway.execution.schema.table_rewrite import Reorganisation
 from gateway.execution.shadow.function_guard import guarding, relay_rows, send_statement
 from gateway.session.offload import offloaded
 from gateway.session.pending_constraints import refuse_pending
@@ -47,7 +48,9 @@ from gateway.statement.statement_parts import command_reader
 from gateway.transaction.ddl_sequences import Counted, owned_sequences
 from gateway.wire.messages.backend import CommandComplete
 from planner.syntax.alter_text import (
+    collates,
     constrains,
+    defaulted_later,
     numbered_later,
     past_guards,
     referenced,
@@ -55,6 +58,7 @@ from planner.syntax.alter_text import (
     using_expressions,
 )
 from planner.syntax.table_options import altered_layout, without_own_options
+from planner.tree.nodes import Node
 from planner.tree.references import calls_users
 
 if TYPE_CHECKING:
@@ -68,6 +72,9 @@ _HAS_REFERENCES: Final = (
     " WHERE contype OPERATOR(pg_catalog.=) 'f'"
     " AND $1::bigint::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (ARRAY[conrelid, confrelid]))"
 )
+_VIOLATION: Final = "23"
+# Checked while others wait.
+_ROWS_AT_ONCE: Final = 100_000
 # Where rows have come since, to a table that had none: 40001, and the statement is carried out anew.
 _TIMEOUT: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}")
 
@@ -87,14 +94,19 @@ class AlterPortal(StatementPortal):
         self._constrains = constrains(self._utility)
         self._makes_index = self._utility.type == "INDEXSTMT"
         self._numbered_later = numbered_later(self._utility)
+        self._later = told_later(self._relid, self._utility, self._using)
         self._layout = altered_layout(self._utility)
         self._sql = without_own_options(analysis.sql) if self._layout else analysis.sql
         self._answers: list[bytes] = []
         self._tag = ""
+        # Between the steps in a block.
+        self._columns: Reorganisation | None = None
+        self._counted: Counted | None = None
+        self._rewriting: Rewriting | None = None
 
     async def run(self) -> None:
         await self._pass_guards()
-        if not (await self._commits_at_once() or await self._defer()):
+        if not (await self._commits_at_once() or await self._is_made_in_block()):
             await self._carry_out()
         for answer in self._answers:
             self.session.client.write(answer)
@@ -114,8 +126,14 @@ class AlterPortal(StatementPortal):
 
     async def _commits_at_once(self) -> bool:
         """Whether it was carried out in one message. What needs the gateway, or certainly rows, is not tried."""
-        needs_gateway = self._calls_users or self._using or self._layout or self._numbered_later
-        if needs_gateway or self._constrains or self._sql != self.analysis.sql or not is_alone(self):
+        needs_gateway = self._calls_users or self._later or self._layout or self._numbered_later
+        if (
+            needs_gateway
+            or self._constrains
+            or collates(self._utility)
+            or self._sql != self.analysis.sql
+            or not is_alone(self)
+        ):
             return False
         first, then = catalog_calls.order_at_once(self._relid), catalog_calls.confirm_at_once(self._relid)
         answer = await at_once(self, (first,), (then,))
@@ -124,44 +142,38 @@ class AlterPortal(StatementPortal):
         self._answers, self._tag = [notice.encode() for notice in answer.notices], answer.tag
         return True
 
-    async def _defer(self) -> bool:
-        """Execute the statement without making other sessions wait for the client's block; return whether that is
-        possible.
-        """
-        session, transaction = self.session, self.session.transaction
-        deferred = transaction.deferred
-        if not await may_defer(session, [self._relid, *await self._parents()]):
-            await deferred.settle()
-            return False
-        await deferred.open()
+    async def _is_made_in_block(self) -> bool:
+        locked = [self._relid, *await self._parents()]
+        acts = self._made_or_tried, self._files_rewritten, self._made_with_files
+        return await in_block(self, locked, *acts, discard=self._discard_files)
+
+    async def _made_or_tried(self) -> Deferral | Outcome:
+        session = self.session
         await self._begin(alone=False)
         before = (await latest(session, self._relid)).table
         owned = await owned_sequences(session.backend, [self._relid])
         noted, of_columns = await self._relay((TRIAL.begin,), self._obligations())
         counted = Counted(owned, await owned_sequences(session.backend, [self._relid]))
-        if deferred.makes(counted.begun_anew):
+        if session.transaction.deferred.makes(counted.begun_anew):
             await session.backend.run(*TRIAL.undo)
-            await deferred.settle()
-            return False
-        if self._makes_index:
+            return Outcome.SETTLING
+        if self._makes_index or before.computed_keys:
             check_computable(session, (await latest(session, self._relid)).table)
         wanted = obligations_of(noted)
         columns = await Reorganisation.plan(session, self._relid, self._using, before, of_columns)
         if columns is not None:
-            return await self._defer_rewriting(columns, counted)
+            self._columns, self._counted = columns, counted
+            return Outcome.NEXT_STEP
         await session.backend.run(TRIAL.release, self._vouch_columns())
         restarted = [counted.after[owner] for owner in counted.begun_anew] if self._only_restarts else []
-        await defer(
-            session,
-            self.analysis,
-            [before],
-            wanted,
+        return Deferral(
+            tables=[before],
+            wanted=wanted,
             renames=self._makes_index,
             statements=self._repeated(),
             sequences=[*counted.made, *restarted],
             recounts=len(restarted) < len(counted.begun_anew),
         )
-        return True
 
     async def _parents(self) -> list[int]:
         """The tables that it references, in a block; at its end PostgreSQL's locks of them last."""
@@ -171,43 +183,44 @@ class AlterPortal(StatementPortal):
 
     def _repeated(self) -> list[Statement]:
         """The statements that `_relay` executes."""
-        computed = [recompute(self._relid, self._using)] if self._using else []
-        return [Statement(self._sql), *computed, *self._laying_out()]
+        return [Statement(self._sql), *self._later, *self._laying_out()]
 
     def _laying_out(self) -> list[Statement]:
         return catalog_calls.set_layout(self._relid, self._layout, lasting=False)
 
-    async def _defer_rewriting(self, columns: Reorganisation, counted: Counted) -> bool:
-        """`_defer` for a change that rewrites files of a shared table."""
-        session, deferred = self.session, self.session.transaction.deferred
-        await deferred.close()
+    async def _files_rewritten(self) -> Outcome:
+        """For a shared table."""
+        session, deferred, columns = self.session, self.session.transaction.deferred, self._columns
+        assert columns is not None
         shared = await session.gateway.store.lake_relations([self._relid])
         # A sequence that exists only in the window gives no numbers outside of it.
         if not shared or any(map(deferred.was_made, columns.draws)):
-            await deferred.settle()
-            return False
+            return Outcome.SETTLING
         emptied = deferred.is_emptied(self._relid)
-        rewriting = Rewriting(session, columns, rewriting_before(session, self._relid), emptied=emptied)
-        try:
-            await rewriting.write()
-            await deferred.open()
-            await self._relay()
-            await rewriting.stage()
-        except BaseException:
-            await columns.discard()
-            raise
+        self._rewriting = Rewriting(session, columns, rewriting_before(session, self._relid), emptied=emptied)
+        await self._rewriting.write()
+        return Outcome.NEXT_STEP
+
+    async def _made_with_files(self) -> Deferral:
+        columns, counted, rewriting = self._columns, self._counted, self._rewriting
+        assert columns is not None
+        assert counted is not None
+        assert rewriting is not None
+        await self._relay()
+        await rewriting.stage()
         numbered = {each.owner: each for each in columns.sequences.values()}
-        await defer(
-            session,
-            self.analysis,
-            [columns.old],
-            await obligations(session),
+        return Deferral(
+            tables=[columns.old],
+            wanted=await obligations(self.session),
             statements=self._repeated(),
             rewriting=rewriting,
             sequences=[numbered.get(each.owner, each) for each in counted.made],
             recounts=bool(counted.begun_anew),
         )
-        return True
+
+    async def _discard_files(self) -> None:
+        if self._rewriting is not None and self._columns is not None:
+            await self._columns.discard()
 
     def _obligations(self) -> tuple[Statement, Statement]:
         return catalog_calls.obligations(), catalog_calls.column_obligations(self._relid)
@@ -215,15 +228,16 @@ class AlterPortal(StatementPortal):
     def _vouch_columns(self) -> Statement:
         return catalog_calls.vouch_columns(self._relid)
 
-    async def _carry_out(self) -> None:
+    async def _carry_out(self, *, in_steps: bool = True) -> None:
         session, transaction = self.session, self.session.transaction
-        alone = not transaction.open and session.ends_with_statement
+        alone = in_steps and not transaction.open and session.ends_with_statement
         await self._begin(alone=alone)
         transaction.fresh = alone  # nothing is uncommitted yet
-        before = (await latest(session, self._relid)).table
+        version = await latest(session, self._relid)
+        before = version.table
         transaction.fresh = False
         noted, of_columns = await self._relay((TRIAL.begin,), self._obligations())
-        if self._makes_index:
+        if self._makes_index or before.computed_keys:
             check_computable(session, (await latest(session, self._relid)).table)
         wanted = obligations_of(noted)
         elements = await self._elements() if alone and (wanted or self._makes_index) else []
@@ -231,7 +245,13 @@ class AlterPortal(StatementPortal):
         plan = StepwisePlan.of(before, elements, wanted, columns)
         if alone and not plan.is_empty:
             await transaction.roll_back()
-            await self._step_by_step(plan)
+            try:
+                await self._step_by_step(plan)
+            except SluiceError as error:
+                # Few rows tell at once what PostgreSQL would have found first.
+                if error.sqlstate[:2] != _VIOLATION or not plan.checks_more or version.row_count > _ROWS_AT_ONCE:
+                    raise
+                await self._carry_out(in_steps=False)
         else:
             if columns is None:
                 *_, noted = await session.backend.run(TRIAL.release, self._vouch_columns(), catalog_calls.obligations())
@@ -244,7 +264,8 @@ class AlterPortal(StatementPortal):
                 except BaseException:
                     await columns.discard()
                     raise
-                left = await obligations(session)
+                order = {each.identity: place for place, each in enumerate(wanted)}
+                left = sorted(await obligations(session), key=lambda each: order.get(each.identity, 0))
             await meet(session, left)
             if transaction.implicit and session.ends_with_statement:
                 await transaction.commit()
@@ -280,8 +301,8 @@ class AlterPortal(StatementPortal):
             await self._send()
             self._tag = await relay_rows(self.session, self._answers)
         await refuse_pending(self.session, self._tag, [self._relid])
-        if self._using:
-            await self.session.backend.run(recompute(self._relid, self._using))
+        if self._later:
+            await self.session.backend.run(*self._later)
         if self._layout:
             await self.session.backend.run(*self._laying_out())
         if self._numbered_later:
@@ -332,6 +353,15 @@ class AlterPortal(StatementPortal):
             await transaction.roll_back()
             raise
         await transaction.commit()
+
+
+def told_later(relid: int, utility: Node, using: Collection[str]) -> list[Statement]:
+    """After a change, what PostgreSQL does not tell of values in existing rows: columns with a USING are computed anew,
+    even those whose files might stay; new ones have no value of a default that came later.
+    """
+    defaulted = defaulted_later(utility)
+    computed = [catalog_calls.recompute_columns(relid, using)] if using else []
+    return [*computed, catalog_calls.forget_defaults(relid, defaulted)] if defaulted else computed
 
 
 async def order_changes(session: SessionContext, relid: int) -> None:

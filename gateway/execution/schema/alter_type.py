@@ -12,6 +12,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -24,7 +25,8 @@ from gateway.backend.savepoints import TRIAL
 from gateway.execution.constraints.constraint_validation import meet, obligations
 from gateway.execution.schema.alter_table import order_changes
 from gateway.execution.schema.catch_up import until_little_is_left
-from gateway.execution.schema.deferred_validation import defer
+from gateway.execution.schema.change_in_block import Outcome, in_block
+from gateway.execution.schema.deferred_validation import Deferral
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
 from gateway.execution.schema.reread_columns import RereadColumns
 from gateway.execution.schema.table_rewrite import ComputedColumn, Plan, Reorganisation, computed_columns
@@ -33,6 +35,8 @@ from gateway.session.cancel_listener import attending, check
 from gateway.session.visibility import latest
 from gateway.statement.implicit_functions import runs_functions
 from gateway.statement.range_variable import quoted
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from planner.tree.nodes import name_of
 from planner.tree.references import calls_users
 from storage.parquet.arrow_types import arrow_type
@@ -57,40 +61,41 @@ _TYPE: Final = "SELECT pg_catalog.to_regtype($1)::pg_catalog.oid::pg_catalog.int
 class AlterTypePortal(SchemaOnlyPortal):
     """A change of an enumeration, a composite type or a domain."""
 
-    async def _defer(self) -> str:
-        """Defer the change, unless it renames a label or changes attributes: that rewrites files of all tables with
-        the type.
-        """
-        session, query = self.session, self.routed.query
+    async def _is_made_in_block(self) -> bool:
+        """A renamed label and changed attributes are not deferred: these rewrite files of all tables with the type."""
+        query = self.routed.query
         assert query is not None
-        if query.utilityStmt.fields.get("oldVal") or query.utilityStmt.type == "ALTERTABLESTMT":
-            return await self._carry_out()
-        if query.utilityStmt.type == "ALTERENUMSTMT" and await self._is_own(query.utilityStmt.typeName):
-            return await self._relay()
-        await session.transaction.deferred.open()
-        tag = await self._patiently()
-        wanted = await obligations(session)
-        tables = [(await latest(session, oid)).table for oid in sorted({each.relid for each in wanted})]
-        await defer(session, self.analysis, tables, wanted, renames=True)
-        return tag
+        utility = query.utilityStmt
+        rewrites = utility.fields.get("oldVal") or utility.type == "ALTERTABLESTMT"
+        is_standing = utility.type == "ALTERENUMSTMT" and not self.session.transaction.deferred.minds(
+            name_of(utility.typeName[-1])
+        )
+        beside = partial(self._beside, utility.typeName) if is_standing else None
+        return await in_block(self, None if rewrites else self.routed.lake, beside, self._in_window)
 
-    async def _is_own(self, name: Sequence[str]) -> bool:
-        """Whether it is the block's own type, which exists outside of windows; then no window is open from here on.
+    async def _beside(self, name: Sequence[str]) -> Outcome:
+        """Change the block's own type, which exists outside of windows.
 
         PostgreSQL lets a transaction use labels that it has added to its own type, unless a savepoint lies between; a
         window is one.
         """
-        deferred = self.session.transaction.deferred
-        if deferred.minds(name_of(name[-1])):
-            return False
-        await deferred.close()
         [found] = await self.session.backend.run(Statement(_TYPE, (quoted(name),)))
         oid = found.rows[0][0]
-        return oid is not None and not await self.session.gateway.store.is_shared_type(int(oid))
+        if oid is None or await self.session.gateway.store.is_shared_type(int(oid)):
+            return Outcome.NEXT_STEP
+        self._tag = await self._relay()
+        return Outcome.MADE
+
+    async def _in_window(self) -> Deferral:
+        session = self.session
+        self._tag = await self._patiently()
+        wanted = await obligations(session)
+        tables = [(await latest(session, oid)).table for oid in sorted({each.relid for each in wanted})]
+        return Deferral(tables=tables, wanted=wanted, renames=True)
 
     async def _carry_out(self) -> str:
         session, transaction = self.session, self.session.transaction
-        await transaction.deferred.settle()
+        await take_place(session, Place.SETTLED)
         await transaction.begin()
         transaction.fresh = False
         written: dict[int, Reorganisation] = {}

@@ -18,6 +18,8 @@ from gateway.execution.schema.catch_up import until_little_is_left
 from gateway.execution.schema.table_rewrite import Plan, Reorganisation, computed_columns
 from gateway.session.visibility import latest
 from gateway.statement.array_shapes import ArrayShapeError
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from planner.syntax.lexer import quoted
 from storage.plan import column_name
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 async def carry_arrays(session: SessionContext, unheld: ArrayShapeError, *, in_block: bool) -> None:
     """Make the columns carried; outside of a block, in a transaction of its own."""
     transaction = session.transaction
-    await transaction.deferred.settle()
+    await take_place(session, Place.SETTLED)
     await transaction.begin()
     transaction.fresh = False
     try:

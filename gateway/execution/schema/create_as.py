@@ -18,8 +18,10 @@ from catalog.errors import SluiceError, SqlState
 from gateway.backend.connection import BackendLostError
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
-from gateway.execution.schema.deferred_validation import defer
+from gateway.execution.schema.deferred_validation import Deferral, defer
 from gateway.session.visibility import latest
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from planner.syntax.lexer import quoted
 from planner.syntax.statements import table_as
 from planner.tree.nodes import name_of
@@ -96,11 +98,11 @@ async def make(
     if not in_block:
         [created, made] = await run(statement, look)
         return Made(_oid(made.rows), created.notices)
-    await deferred.open()
+    await take_place(session, Place.WINDOW)
     [_, created, wanted, *_] = await run(TRIAL.begin, statement, look, *TRIAL.undo)
     oid = await _Making(session, analysis, statement, target, wanted.rows).make()
     if oid is None:
-        await deferred.settle()
+        await take_place(session, Place.SETTLED)
         [_, made] = await run(statement, look)
         oid = _oid(made.rows)
     await deferred.see()
@@ -152,16 +154,16 @@ class _Making:
         renaming = Statement(f"ALTER TABLE {self._placed(other)} RENAME TO {quoted(self._name)}")
         oid = await self._make(other, renaming)
         if oid is not None:
-            await deferred.open()
+            await take_place(session, Place.WINDOW)
             table = (await latest(session, oid)).table
             await session.backend.run(renaming)
-            await defer(session, self._analysis, [table], (), renames=True, statements=[renaming])
+            await defer(session, self._analysis, Deferral(tables=[table], renames=True, statements=[renaming]))
         return oid
 
     async def _make(self, name: str, *then: Statement) -> int | None:
         """Make it under that name; each window runs `then`."""
         deferred, run = self._session.transaction.deferred, self._session.backend.run
-        await deferred.close()
+        await take_place(self._session, Place.BESIDE)
         await run(TRIAL.begin)
         try:
             oid = await self._tried(name, then)
@@ -181,9 +183,9 @@ class _Making:
         if [row[1:] for row in made.rows] != [row[1:] for row in self._wanted]:
             return None
         if deferred.pending or then:
-            await deferred.open()
+            await take_place(self._session, Place.WINDOW)
             *_, seen = await run(*then, Statement(_LOOK, _place(self._target)))
-            await deferred.close()
+            await take_place(self._session, Place.BESIDE)
             if seen.rows != made.rows:
                 return None
         return _oid(made.rows)

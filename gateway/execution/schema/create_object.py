@@ -14,6 +14,7 @@ from catalog.errors import SluiceError
 from gateway.backend.connection import BackendLostError
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
+from gateway.execution.schema.change_in_block import Outcome, in_block
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
 from gateway.transaction.ddl_settings import under
 from planner.tree.object_references import mentioned
@@ -24,19 +25,18 @@ _UNCHECKED: Final[dict[str, str | None]] = {"check_function_bodies": "off"}
 class MadeBesidePortal(SchemaOnlyPortal):
     """A new object other than a table."""
 
-    async def _defer(self) -> str:
-        session, deferred = self.session, self.session.transaction.deferred
+    async def _is_made_in_block(self) -> bool:
+        return await in_block(self, self.routed.lake, self._in_window, self._beside)
+
+    async def _in_window(self) -> Outcome:
+        session = self.session
         assert self.routed.query is not None
         names = mentioned(self.routed.query.utilityStmt, session.gateway.builtins)
-        await deferred.open()
-        tag = await self._patiently()
-        await deferred.close()
-        if deferred.mentions(names) or not await self._is_made():
-            return await self._carry_out()
-        return tag
+        self._tag = await self._patiently()
+        return Outcome.SETTLING if session.transaction.deferred.mentions(names) else Outcome.NEXT_STEP
 
-    async def _is_made(self) -> bool:
-        """Make it outside of windows. False, with nothing done, if it needs deferred changes."""
+    async def _beside(self) -> Outcome:
+        """Make it, unless it needs deferred changes."""
         backend = self.session.backend
         await backend.run(TRIAL.begin)
         try:
@@ -45,6 +45,6 @@ class MadeBesidePortal(SchemaOnlyPortal):
             raise
         except SluiceError:  # which is raised again if it still fails after settling
             await backend.run(*TRIAL.undo)
-            return False
+            return Outcome.SETTLING
         await backend.run(TRIAL.release)
-        return True
+        return Outcome.MADE

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.own_statement import Statement
-from gateway.execution.schema.deferred_validation import defer, may_defer
+from gateway.execution.schema.change_in_block import Outcome, in_block
+from gateway.execution.schema.deferred_validation import Deferral
 from gateway.execution.shadow.function_guard import relay_statement
 from gateway.session.visibility import latest
 from gateway.statement.portal import StatementPortal
@@ -21,6 +22,9 @@ from planner.syntax.create_table_text import without_references
 from planner.tree.nodes import name_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from catalog.model import Table
     from gateway.backend.analysis import Analysis
     from gateway.session.session_context import SessionContext
     from gateway.statement.portal import Binding
@@ -40,40 +44,45 @@ class CreateTablePortal(StatementPortal):
         assert routed.query is not None
         self._relation = routed.query.utilityStmt.relation
         self._name = name_of(self._relation.relname)
+        self._without: str | None = None
+        self._parents: Sequence[Table] = ()
+        self._wanted: Sequence[tuple[str, str, str]] = ()
+        self._tag = ""
 
     async def run(self) -> None:
-        session, deferred = self.session, self.session.transaction.deferred
-        without = without_references(self.analysis.sql)
-        if without is None or deferred.minds(self._name) or not await may_defer(session, self.routed.lake):
-            await deferred.settle()
-            tag = await relay_statement(session, self.binding)
-        else:
-            tag = await self._make(without)
-        session.client.send(CommandComplete(tag))
+        session = self.session
+        self._without = without_references(self.analysis.sql)
+        can_be_made = self._without and not session.transaction.deferred.minds(self._name)
+        locked = self.routed.lake if can_be_made else None
+        if not await in_block(self, locked, self._tried, self._made_without_references, self._references_added):
+            self._tag = await relay_statement(session, self.binding)
+        session.client.send(CommandComplete(self._tag))
 
-    async def _make(self, without: str) -> str:
-        session, deferred = self.session, self.session.transaction.deferred
-        await deferred.open()
+    async def _tried(self) -> Outcome:
+        session = self.session
         is_there = await resolve(session, self._relation) is not None
-        parents = [(await latest(session, oid)).table for oid in self.routed.lake]
-        tag = await relay_statement(session, self.binding)
+        self._parents = [(await latest(session, oid)).table for oid in self.routed.lake]
+        self._tag = await relay_statement(session, self.binding)
         if is_there:  # IF NOT EXISTS
-            await deferred.close()
-            return tag
-        wanted = await self._constraints()
-        await deferred.close()
-        await session.backend.run(Statement(without))
-        await deferred.open()
+            return Outcome.MADE
+        self._wanted = await self._constraints()
+        return Outcome.NEXT_STEP
+
+    async def _made_without_references(self) -> Outcome:
+        assert self._without is not None
+        await self.session.backend.run(Statement(self._without))
+        return Outcome.NEXT_STEP
+
+    async def _references_added(self) -> Deferral:
         table = quoted_name(self._relation)
-        adding = [f"ADD CONSTRAINT {name} {definition}" for name, kind, definition in wanted if kind == "f"]
+        adding = [f"ADD CONSTRAINT {name} {definition}" for name, kind, definition in self._wanted if kind == "f"]
         change = Statement(f"ALTER TABLE {table} {', '.join(adding)}")
-        await session.backend.run(change)
-        if await self._constraints() != wanted:
+        await self.session.backend.run(change)
+        if await self._constraints() != self._wanted:
             raise SluiceError(
                 SqlState.INTERNAL_ERROR, f"the foreign keys of {table} were not added as they are written"
             )
-        await defer(session, self.analysis, parents, (), statements=[change])
-        return tag
+        return Deferral(tables=self._parents, statements=[change])
 
     async def _constraints(self) -> list[tuple[str, str, str]]:
         """The new table's constraints: quoted names, kinds and definitions, by name."""

@@ -7,6 +7,7 @@ transaction itself or others have changed the tables since.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gateway.backend.analysis import SchemaMark
@@ -22,6 +23,8 @@ from gateway.execution.constraints.constraint_validation import (
     prepare_look,
     vouch,
 )
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from gateway.transaction.ddl_change import DeferredChange
 
 if TYPE_CHECKING:
@@ -29,10 +32,11 @@ if TYPE_CHECKING:
     from gateway.backend.analysis import Analysis
     from gateway.execution.schema.rewrite_in_block import Rewriting
     from gateway.session.session_context import SessionContext
+    from gateway.transaction.ddl_change import Demands as DemandsOfChange
     from gateway.transaction.ddl_sequences import OwnedSequence
 
 # The transaction's own schema changes so far (DeferredChange.own).
-MARK: Final = Statement("SELECT pg_sluice.schema_mark()")
+_MARK: Final = Statement("SELECT pg_sluice.schema_mark()")
 
 
 class Demands:
@@ -84,8 +88,9 @@ class Demands:
 
     async def make(self) -> None:
         """Raise PostgreSQL's error for an offending row."""
+        beside = [each.wanted for each in self._looks]
         for each in self._looks:
-            await make_look(self._session, each)
+            await make_look(self._session, each, beside=beside)
         self._looks.clear()
 
     async def note(self, noted: set[tuple[int, int]]) -> None:
@@ -164,43 +169,48 @@ async def may_defer(session: SessionContext, oids: Iterable[int]) -> bool:
     return bool(transaction.deferred.pending or not locked or await session.gateway.store.lake_relations(locked))
 
 
-async def defer(
-    session: SessionContext,
-    analysis: Analysis,
-    tables: Sequence[Table],
-    wanted: Iterable[Obligation],
-    *,
-    renames: bool = False,
-    statements: Sequence[Statement] = (),
-    rewriting: Rewriting | None = None,
-    sequences: Iterable[OwnedSequence] = (),
-    recounts: bool = False,
-) -> None:
-    """Defer a change that has just run in a window, with these demands. The window is closed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferral:
+    """A change that has just run in a window, to be deferred.
 
     `tables` are the changed tables, as before; `statements` are the executed ones, if not only the client's.
-    `sequences` and `recounts` are those of DeferredChange.
+    It demands what is `wanted` of rows and its `rewriting`, or has other `demands`. The rest is as in DeferredChange.
     """
-    transaction = session.transaction
-    looks = [await prepare_look(session, each) for each in wanted]
-    [answer] = await session.backend.run(MARK)
+
+    tables: Sequence[Table] = ()
+    wanted: Iterable[Obligation] = ()
+    rewriting: Rewriting | None = None
+    demands: DemandsOfChange | None = None
+    renames: bool = False
+    statements: Sequence[Statement] = ()
+    in_windows: tuple[Statement, ...] | None = None
+    sequences: Iterable[OwnedSequence] = ()
+    recounts: bool = False
+
+
+async def defer(session: SessionContext, analysis: Analysis, deferral: Deferral) -> None:
+    """Defer it, close the window, and check rows."""
+    transaction, demands = session.transaction, deferral.demands
+    if demands is None:
+        looks = [await prepare_look(session, each) for each in deferral.wanted]
+        demands = Demands(session, looks, deferral.rewriting)
+    [answer] = await session.backend.run(_MARK)
     settings = await transaction.deferred.present_settings()
-    for table in tables:
+    for table in deferral.tables:
         await transaction.enlistment.meet(table, analysis.mark)
-    demands = Demands(session, looks, rewriting)
-    own = SchemaMark.of(answer.rows[0][0]).own
-    carried_out = tuple(statements) or (Statement(analysis.sql),)
     transaction.deferred.defer(
         DeferredChange(
-            statements=carried_out,
-            tables=tuple(tables),
-            own=own,
-            renames=renames,
+            statements=tuple(deferral.statements) or (Statement(analysis.sql),),
+            tables=tuple(deferral.tables),
+            own=SchemaMark.of(answer.rows[0][0]).own,
+            renames=deferral.renames,
             demands=demands,
             settings=settings,
-            sequences=tuple(sequences),
-            recounts=recounts,
+            sequences=tuple(deferral.sequences),
+            recounts=deferral.recounts,
+            in_windows=deferral.in_windows,
+            savepoints=transaction.deferred.savepoints,
         )
     )
-    await transaction.deferred.close()
+    await take_place(session, Place.BESIDE)
     await demands.make()

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 from gateway.backend.lock_backoff import patiently
 from gateway.execution.constraints.constraint_validation import obligations
 from gateway.execution.schema.change_at_once import at_once, is_alone
-from gateway.execution.schema.deferred_validation import defer, may_defer
+from gateway.execution.schema.change_in_block import Outcome, in_block
+from gateway.execution.schema.deferred_validation import Deferral
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.visibility import latest
 from gateway.statement.portal import StatementPortal
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from gateway.wire.messages.backend import CommandComplete
 
 if TYPE_CHECKING:
@@ -34,13 +37,17 @@ class SchemaOnlyPortal(StatementPortal):
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
         self._answers: list[bytes] = []
+        self._tag = ""
 
     async def run(self) -> None:
-        defers = await may_defer(self.session, self.routed.lake)
-        tag = await (self._defer() if defers else self._carry_out())
+        if not await self._is_made_in_block():
+            self._tag = await self._carry_out()
         for answer in self._answers:
             self.session.client.write(answer)
-        self.session.client.send(CommandComplete(tag))
+        self.session.client.send(CommandComplete(self._tag))
+
+    async def _is_made_in_block(self) -> bool:
+        return await in_block(self, self.routed.lake, self._in_window)
 
     async def _carry_out(self) -> str:
         session, transaction = self.session, self.session.transaction
@@ -48,7 +55,7 @@ class SchemaOnlyPortal(StatementPortal):
         if type(self) is SchemaOnlyPortal and is_alone(self) and (answer := await at_once(self)) is not None:
             self._answers[:] = [notice.encode() for notice in answer.notices]
             return answer.tag
-        await transaction.deferred.settle()
+        await take_place(session, Place.SETTLED)
         await transaction.begin()
         transaction.fresh = False
         tag = await self._patiently()
@@ -56,14 +63,12 @@ class SchemaOnlyPortal(StatementPortal):
             await transaction.commit()
         return tag
 
-    async def _defer(self) -> str:
+    async def _in_window(self) -> Deferral | Outcome:
         session, query = self.session, self.routed.query
-        await session.transaction.deferred.open()
         before = [(await latest(session, oid)).table for oid in self.routed.lake]
-        tag = await self._patiently()
+        self._tag = await self._patiently()
         renames = query is None or query.utilityStmt.type != "COMMENTSTMT"
-        await defer(session, self.analysis, before, await obligations(session), renames=renames)
-        return tag
+        return Deferral(tables=before, wanted=await obligations(session), renames=renames)
 
     async def _patiently(self) -> str:
         """Let PostgreSQL execute it, taking locks in short attempts; return its tag."""

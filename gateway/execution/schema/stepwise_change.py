@@ -19,7 +19,7 @@ from catalog.schema.changing_elements import ChangingElement, passing_elements
 from catalog.schema.schema_change_progress import Progress
 from catalog.schema.schema_changes import Origin, SchemaChange
 from catalog.schema.states import RULE_OF, Element, State, path
-from gateway.execution.constraints.constraint_validation import Obligation, look
+from gateway.execution.constraints.constraint_validation import ROW_BY_ROW, Obligation, look
 from gateway.execution.reading.change_progress import watch
 from gateway.execution.schema.catch_up import until_little_is_left
 from gateway.node.sidecar_building import fill
@@ -62,6 +62,18 @@ class StepwisePlan:
         """Whether the statement's own commit does everything."""
         return not self.elements and self.columns is None
 
+    @property
+    def passing(self) -> list[Obligation]:
+        """The obligations of elements."""
+        elements = {(element.relid, element.name) for element in self.elements}
+        return [each for each in self.obligations if (each.relid, each.name) in elements]
+
+    @property
+    def checks_more(self) -> bool:
+        """Whether rows are checked for NOT NULL and CHECK as they become, which the old ones do not tell."""
+        passing = self.passing
+        return any(each.kind in ROW_BY_ROW and each not in passing for each in self.obligations)
+
 
 class StepwiseChange:
     """Carries out one plan."""
@@ -69,6 +81,7 @@ class StepwiseChange:
     def __init__(self, session: SessionContext, plan: StepwisePlan) -> None:
         self._session, self._plan = session, plan
         self._progress = Progress()
+        self._passing = plan.passing
 
     async def carry_out(self, origin: Origin, conclude: Callable[[SchemaChange], Awaitable[None]]) -> None:
         """Pass all states before PUBLIC; then `conclude` executes the statement, whose commit makes all PUBLIC."""
@@ -80,9 +93,14 @@ class StepwiseChange:
             watching = asyncio.create_task(watch(self._session, change, self._progress))
             try:
                 for element in change.elements:
+                    if not self._comes_last(element):
+                        await self._add(change, element)
+                await self._catch_up()
+                last = [element for element in change.elements if self._comes_last(element)]
+                for element in last:
                     await self._add(change, element)
-                if columns is not None:
-                    await until_little_is_left(columns.catch_up)
+                if last:
+                    await self._catch_up()
                 await store.report(change.change_id, self._progress)
                 async with attending(self._session):
                     await change.proceed()
@@ -96,6 +114,14 @@ class StepwiseChange:
             raise
         finally:
             await change.close()
+
+    def _comes_last(self, element: ChangingElement) -> bool:
+        """Whether PostgreSQL makes it once columns are written: an index, or a reference."""
+        return self._plan.columns is not None and (element.kind is Element.INDEX or bool(element.other_relid))
+
+    async def _catch_up(self) -> None:
+        if self._plan.columns is not None:
+            await until_little_is_left(self._plan.columns.catch_up)
 
     async def _add(self, change: SchemaChange, element: ChangingElement) -> None:
         """Pass all states of an element before PUBLIC."""
@@ -114,7 +140,7 @@ class StepwiseChange:
         """Process existing rows: check them, or make the sidecars of their files."""
         for each in self._plan.obligations:
             if each.is_of(element.relid, element.name):
-                await look(self._session, each, self._progress)
+                await look(self._session, each, self._progress, beside=self._passing)
         if element.kind is Element.INDEX:
             await self._fill(change, element)
 

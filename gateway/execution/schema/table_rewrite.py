@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -36,7 +36,13 @@ from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.insert_query import next_values, with_rules
 from gateway.execution.reading.handed_rows import not_computed
 from gateway.execution.reading.plan_context import read
-from gateway.execution.reading.postgres_column import ComputedColumns, are_few_for_postgres, column_types, may_be_asked
+from gateway.execution.reading.postgres_column import (
+    ComputedColumns,
+    are_few_for_postgres,
+    column_types,
+    is_watched,
+    may_be_asked,
+)
 from gateway.execution.shadow.shadow import qualified
 from gateway.session.cancel_listener import attending, check
 from gateway.session.offload import offloaded
@@ -110,8 +116,8 @@ class Plan:
 
     There is no query for few rows, or if Spark lacks the expressions. PostgreSQL computes `expressions`, by attnum,
     then, and for rows that Spark cannot decide: over the columns of `source`. `types` are those of them, by name, and
-    of the values, by c<attnum>. `may_be_asked`: it can, as they do not read the lake. Rows of a `half_way` plan have
-    values of earlier plans and drawn numbers.
+    of the values, by c<attnum>. `may_be_asked`: it can, as they do not read the lake; it is `watched` for what they
+    call. Rows of a `half_way` plan have values of earlier plans and drawn numbers.
     """
 
     query: SparkQuery | None
@@ -122,6 +128,7 @@ class Plan:
     may_be_asked: bool
     source: Table
     types: Mapping[str, str]
+    watched: bool = True
     half_way: bool = False
 
 
@@ -236,9 +243,9 @@ class Reorganisation:
         expressions: Mapping[int, str],
         source: Table,
     ) -> Plan:
-        session, name = self.session, qualified(named)
+        session, update = self.session, f"UPDATE {qualified(named)} SET {assignments}"
         with session.transaction.reading_newest():
-            analysis = await analyse(session.backend, f"UPDATE {name} SET {assignments}", name=OWN, sync=True)
+            analysis = await analyse(session.backend, update, name=OWN, sync=True)
             routed = await route(session, analysis)
             reading = await read(session, analysis, Binding(), routed.lake, explain=False)
         table = reading.versions[self.relid].table
@@ -261,7 +268,8 @@ class Reorganisation:
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or not asked:
                 raise
         types = await column_types(session, self.relid) | {column_name(each.attnum): each.type for each in self.columns}
-        return Plan(narrowed, table, zone, targets, expressions, asked, source, types)
+        watched = is_watched(session, changing, [self.new.column(attnum) for attnum in targets.values()])
+        return Plan(narrowed, table, zone, targets, expressions, asked, source, types, watched)
 
     async def catch_up(self, files: Sequence[DataFile] | None = None) -> Sequence[DataFile]:
         """Rewrite every outstanding file, of these or of all that the session sees; return these files."""
@@ -309,7 +317,7 @@ class Reorganisation:
             except SluiceError as refusal:
                 if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or not plan.may_be_asked:
                     raise
-        columns = ComputedColumns(self.session, plan.source, self.new, plan.expressions, plan.types)
+        columns = ComputedColumns(self.session, plan.source, self.new, plan.expressions, plan.types, plan.watched)
         return {file.path: await columns.values(file) for file in files}
 
     async def _compute_half_way(
@@ -321,8 +329,7 @@ class Reorganisation:
     ) -> dict[str, pa.Table]:
         """The same for rows with `computed` and `drawn` values, which are written to files temporarily."""
         kept = tuple(each for each in self.new.columns if each.attnum not in plan.targets)
-        table, written = replace(self.new, columns=kept, partition_key=()), list[Rewritten]()
-        made: set[str] = set()
+        table, written, made = replace(self.new, columns=kept, partition_key=()), list[Rewritten](), set[str]()
         try:
             await aside(partial(self._write, table, files, computed, dict(drawn), written))
             packed = by_new_file(zip(files, written, strict=True))
@@ -452,11 +459,6 @@ class Reorganisation:
         await self.session.gateway.engine.remove(self.written)
 
 
-def recompute(relid: int, using: Iterable[str]) -> Statement:
-    """After a change: columns with a USING are computed anew, even those whose files might stay."""
-    return catalog_calls.recompute_columns(relid, using)
-
-
 def computed_columns(answer: Result) -> tuple[list[ComputedColumn], Table]:
     """The columns of a table to be computed, and the table as the transaction has made it, of an answer to
     `catalog_calls.column_obligations`."""
@@ -488,8 +490,7 @@ def _in_type(numbers: np.ndarray, column: ComputedColumn, table: Table) -> pa.Ar
 
 def _groups(files: Sequence[DataFile], files_max: int, rows_max: int) -> Iterator[list[DataFile]]:
     """Groups of at most so many files, and so many rows, unless it is a single file."""
-    group: list[DataFile] = []
-    rows = 0
+    group, rows = list[DataFile](), 0
     for file in files:
         if group and (len(group) == files_max or rows + file.record_count > rows_max):
             yield group

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from catalog.publish import RowChange
-from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result
 from gateway.backend.lock_backoff import patiently
@@ -22,11 +21,12 @@ from gateway.backend.savepoints import TRIAL
 from gateway.backend.shadow_truncate import past_guard
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, lock_tables, may
-from gateway.execution.schema.deferred_validation import MARK, may_defer
+from gateway.execution.schema.change_in_block import may_step, take_steps
+from gateway.execution.schema.deferred_validation import Deferral
 from gateway.session.pending_constraints import refuse_pending
 from gateway.session.visibility import used
 from gateway.statement.portal import StatementPortal
-from gateway.transaction.ddl_change import DeferredChange, NoDemands
+from gateway.transaction.ddl_change import NoDemands
 from gateway.transaction.ddl_sequences import owned_sequences
 from gateway.transaction.enlistment import SchemaChangedError
 from gateway.wire.messages.backend import CommandComplete
@@ -48,43 +48,35 @@ class TruncatePortal(StatementPortal):
     """TRUNCATE of lake tables. No session waits behind it while it waits for users of the tables."""
 
     _statements: tuple[Statement, ...] = ()
+    _closure: Sequence[int] = ()
 
     async def run(self) -> None:
-        deferred = self.session.transaction.deferred
-        defers = await self._may_defer()
-        if not defers:
-            await deferred.settle()
+        assert self.routed.query is not None
+        # Temporary tables in the same statement are PostgreSQL's, which truncates them only once.
+        are_shared = len(self.routed.query.utilityStmt.relations) == len(self.routed.lake)
+        defers = await may_step(self, self.routed.lake if are_shared else None)
         async with Changing(self, "TRUNCATE TABLE") as changing:
             if defers:
-                await deferred.open()
-            run = self.session.backend.run
-            await run(TRIAL.begin)
-            truncate = partial(self._truncate, locks=not defers)
-            truncated, closure = await patiently(self.session.backend, truncate)
-            try:
-                for oid in closure:
-                    await used(self.session, oid, self.analysis.mark, changing.mark, read=False)
-            except SchemaChangedError:
-                await run(*TRIAL.undo)
-                raise
-            await run(TRIAL.release)
-            self.session.client.send(*truncated.notices)
-            if defers:
-                await self._defer(closure)
-            for oid in closure:
+                await take_steps(self, partial(self._in_window, changing))
+            else:
+                await self._carry_out(changing, locks=True)
+            for oid in self._closure:
                 changing.add(RowChange(oid, truncate=True))
             await changing.finish()
         self.session.client.send(CommandComplete("TRUNCATE TABLE"))
 
-    async def _may_defer(self) -> bool:
-        """Whether it can be deferred, without locking the tables. Temporary tables in the same statement are
-        PostgreSQL's, which truncates them only once.
-        """
-        session = self.session
-        assert self.routed.query is not None
-        if len(self.routed.query.utilityStmt.relations) != len(self.routed.lake):
-            return False
-        return await may_defer(session, self.routed.lake)
+    async def _carry_out(self, changing: Changing, *, locks: bool) -> None:
+        run = self.session.backend.run
+        await run(TRIAL.begin)
+        truncated, self._closure = await patiently(self.session.backend, partial(self._truncate, locks=locks))
+        try:
+            for oid in self._closure:
+                await used(self.session, oid, self.analysis.mark, changing.mark, read=False)
+        except SchemaChangedError:
+            await run(*TRIAL.undo)
+            raise
+        await run(TRIAL.release)
+        self.session.client.send(*truncated.notices)
 
     async def _truncate(self, *, locks: bool) -> tuple[Result, list[int]]:
         """Truncate the shadows and lock the tables; return PostgreSQL's messages, and all truncated tables."""
@@ -99,28 +91,18 @@ class TruncatePortal(StatementPortal):
         await refuse_pending(session, "TRUNCATE", _oids(closure))
         return truncated, _oids(closure)
 
-    async def _defer(self, closure: Sequence[int]) -> None:
-        """Defer a TRUNCATE that has just run in a window. The window is closed."""
+    async def _in_window(self, changing: Changing) -> Deferral:
+        await self._carry_out(changing, locks=False)
         session = self.session
-        deferred = session.transaction.deferred
         assert self.routed.query is not None
         restarts = self.routed.query.utilityStmt.fields.get("restart_seqs")
-        restarted = [*(await owned_sequences(session.backend, closure)).values()] if restarts else []
-        [answer] = await session.backend.run(MARK)
-        deferred.defer(
-            DeferredChange(
-                statements=self._statements,
-                tables=(),
-                own=SchemaMark.of(answer.rows[0][0]).own,
-                renames=False,
-                demands=_Emptying(session, self.routed.lake, closure),
-                settings=await deferred.present_settings(),
-                sequences=tuple(restarted),
-                in_windows=tuple(each.restart() for each in restarted),
-                savepoints=deferred.savepoints,
-            )
+        restarted = [*(await owned_sequences(session.backend, self._closure)).values()] if restarts else []
+        return Deferral(
+            statements=self._statements,
+            demands=_Emptying(session, self.routed.lake, self._closure),
+            sequences=restarted,
+            in_windows=tuple(each.restart() for each in restarted),
         )
-        await deferred.close()
 
 
 class _Emptying(NoDemands):

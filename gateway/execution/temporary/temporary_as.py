@@ -26,6 +26,8 @@ from gateway.execution.shadow.shadow import copy_values
 from gateway.session.cancel_listener import attended
 from gateway.statement.portal import Binding, StatementPortal
 from gateway.statement.range_variable import resolve
+from gateway.statement.statement_windows import take_place
+from gateway.statement.window_rules import Place
 from gateway.transaction.isolation_level import TELL_DEFAULT
 from gateway.transaction.transaction import BEGIN
 from gateway.values import ResultColumn
@@ -82,7 +84,7 @@ class TemporaryTablePortal(StatementPortal):
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
                 raise
             if session.transaction.deferred.pending:
-                await session.transaction.deferred.settle()
+                await take_place(session, Place.SETTLED)
                 await self.run()
                 return
             await self._compute(inner, routed, binding, reading, refusal)
@@ -134,7 +136,7 @@ class TemporaryTablePortal(StatementPortal):
         session, target = self.session, self.routed.query.utilityStmt.into.rel
         making = self._making()
         made = await make(session, self.analysis, making, target, if_not_exists=False, in_block=in_block)
-        await session.transaction.deferred.close()
+        await take_place(session, Place.BESIDE)
         session.client.send(*made.notices)
         [named] = await session.backend.run(Statement(_COLUMNS, (str(made.oid),)))
         names = [(name or b"").decode() for (name,) in named.rows]
