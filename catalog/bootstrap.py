@@ -33,7 +33,7 @@ from catalog.schema.states import STEPS
 from catalog.schema.synchronisation import Settings
 
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
-CATALOG_VERSION: Final = "30"
+CATALOG_VERSION: Final = "31"
 DUCKLAKE_VERSION: Final = "1.0"
 # The files of catalog/sql, in the order in which they run.
 _FILES: Final = (
