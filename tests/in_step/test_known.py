@@ -144,6 +144,12 @@ _BEGINNINGS = (
 )
 _IN_LAKE = "SELECT count(*) FROM levels"
 _SHOWN = [*_whole("SHOW transaction_isolation"), *_whole("SHOW transaction_read_only")]
+
+
+def _level_in_query(begin: str) -> list[list[Message]]:
+    return [[frontend.Parse("s", _IN_LAKE), frontend.Query(begin)], [frontend.Query("ROLLBACK")]]
+
+
 _LEVELS: dict[str, list[list[Message]]] = {
     "a level behind a Parse": [
         [frontend.Parse("s", first), *between, *_whole(begin), *_SHOWN, *_whole(_IN_LAKE), *_whole("ROLLBACK"), _SYNC]
@@ -161,7 +167,7 @@ _LEVELS: dict[str, list[list[Message]]] = {
         for first in ("SELECT 1", _IN_LAKE, "INSERT INTO levels VALUES (1)")
     ],
     "a level behind a Parse, in a query": [
-        [frontend.Parse("s", _IN_LAKE), frontend.Query(begin), frontend.Query("ROLLBACK")] for begin in _BEGINNINGS[:3]
+        messages for begin in _BEGINNINGS[:3] for messages in _level_in_query(begin)
     ],
     **{
         f"pipelines at {level}, read only {mode}": [
