@@ -20,6 +20,19 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Each shadow has triggers of Sluice's own. pg_tables does not count them; pg_class.relhastriggers does.
+DO $$
+DECLARE
+    query text := rtrim(pg_get_viewdef('pg_catalog.pg_tables'::regclass), ';');
+    counted text := replace(query, 'c.relhastriggers AS hastriggers', format(
+        'c.relhastriggers AND (NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tgfoid = %1$s::oid) '
+        'OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tgfoid <> %1$s::oid)) AS hastriggers',
+        'pg_sluice.refuse_shadow_change'::regproc::oid));
+BEGIN
+    ASSERT counted <> query, 'pg_tables has no relhastriggers';
+    EXECUTE 'CREATE OR REPLACE VIEW pg_catalog.pg_tables AS ' || counted;
+END $$;
+
 -- Counts of rows of lake tables are those of the lake: PostgreSQL would count rows that pass through shadows.
 DO $$
 DECLARE

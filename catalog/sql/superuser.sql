@@ -385,3 +385,7 @@ BEGIN
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO sluice_metadata', f);
     END LOOP;
 END $$;
+
+-- Who asks pg_trigger for triggers that somebody has made leaves out internal ones.
+UPDATE pg_trigger t SET tgisinternal = true FROM pg_class c
+WHERE c.oid = t.tgrelid AND c.relnamespace = 'pg_sluice'::regnamespace;

@@ -143,8 +143,7 @@ class Backend:
         self.aside = MessagesAside()
         # Lasting statements that were executed since the list was emptied; None if they are not recorded.
         self.repeated: list[Statement] | None = None
-        # An error may have left a statement or portal under the gateway's own names.
-        self._names_linger = False
+        self._names_linger = False  # an error may have left a statement or portal under the gateway's own names
         # The gateway's open savepoints begun since the list was emptied, innermost last.
         self.savepoints: list[str] = []
         # Called with ParameterStatus and NotificationResponse that come among the gateway's own statements.
@@ -382,9 +381,9 @@ class Backend:
     async def run(self, *statements: Statement, sync: bool = True, switching: bool = True) -> list[Result]:
         """Execute statements of the gateway in one round trip and, outside of a block, in one transaction.
 
-        Raises the first error as SluiceError, without CONTEXT, which may quote the gateway's code; later statements do
-        not run. Without `sync` the implicit transaction stays open. All texts are in UTF-8; without `switching`, in
-        the client's encoding. Without statements, and at rest, nothing is sent.
+        Raises the first error as SluiceError, without CONTEXT, which may quote the gateway's code; no later ones run.
+        Without `sync` the implicit transaction stays open. All texts are in UTF-8; without `switching`, in the client's
+        encoding. Without statements, and at rest, nothing is sent.
         """
         if not statements and self.at_rest:
             return []
@@ -398,6 +397,7 @@ class Backend:
         try:
             self.send(*([closing()] if closed else []), *out, _SYNC if sync else _FLUSH)
             results = await self._results(sent, sync, closed=CLOSES_BEFORE if closed else 0)
+            self._names_linger |= len(results) < len(sent)  # skipped up to Sync, with the Closes
             self.at_rest = sync
             if sync and self.status == b"I":
                 self.savepoints.clear()

@@ -50,7 +50,7 @@ from gateway.wire.messages import backend as answers
 from gateway.wire.messages import frontend
 from planner.plans.routes import Route
 from planner.syntax.statements import ConstraintModes, Statement, setting
-from planner.syntax.transaction_commands import TransactionCommand
+from planner.syntax.transaction_commands import TransactionCommand, parses_with_snapshot
 
 
 class ExtendedQuery(RelayedPortals):
@@ -77,6 +77,9 @@ class ExtendedQuery(RelayedPortals):
         statements = await offloaded(self, size := len(message.query), split_and_look, message.query, as_of.NAME)
         self.note_names(statements, later=True)
         self._note_command(message, statements)
+        if any(map(parses_with_snapshot, statements)):
+            self._statements.change(name, snapshot=True)
+            self._took_snapshot = True
         await self.transaction.pin(statements)
         if not await self._enter_parse(name, statements):
             return
@@ -124,6 +127,7 @@ class ExtendedQuery(RelayedPortals):
         message = await self.encoding.read(frontend.Bind, frame)
         self._check_named(message.statement)
         known = self._statements.known(message.statement)
+        self._took_snapshot = self._took_snapshot or known.snapshot
         prepared = None if self.backend.status == b"E" else known.lake  # in a failed block, PostgreSQL refuses it
         self._portal_commands.forget(message.portal)
         is_sure = not (message.statement and self.is_named_since(known.naming))
@@ -187,7 +191,7 @@ class ExtendedQuery(RelayedPortals):
             await self.transaction.begin()
         if known.command is not None:
             self._portal_commands[message.portal] = known.command
-        self._holds_portal = True
+        self._holds_other, self._holds_portal = self._holds_portal, True
         if not message.portal:
             self._is_calm = is_calm
         check(self)
@@ -302,6 +306,7 @@ class ExtendedQuery(RelayedPortals):
         portal = bound.portal
         if not portal.started and not self.transaction.open:
             if self.unsynced or (self.pipelining and bound.prepared.routed.route is Route.LOCK):  # LOCK needs a block
+                await self._leave_level()
                 await self.transaction.begin()  # work of the pipeline at the backend becomes part of the block
             else:
                 await self._end_implicit_transaction()

@@ -20,7 +20,8 @@ class PreparedStatement:
     `lake` is its analysis if it may touch lake tables, and None if the backend executes it. `command` is its effect on
     the transaction or the session. `place` says where it runs in a block with deferred changes. `publishes`: it
     changes the lake's catalog. `naming` is the session's count of namings when the backend is known to have prepared
-    `lake` by this name. `text` is the beginning of its text.
+    `lake` by this name. `text` is the beginning of its text. `snapshot`: PostgreSQL takes a snapshot for its Parse and
+    its Bind.
     """
 
     lake: Prepared | None = None
@@ -29,6 +30,7 @@ class PreparedStatement:
     publishes: bool = False
     naming: int = 0
     text: str = ""
+    snapshot: bool = False
 
 
 _UNKNOWN = PreparedStatement()

@@ -5,6 +5,8 @@ Messages are relayed without waiting. Where the gateway sends an answer of its o
 
 from __future__ import annotations
 
+from typing import Final
+
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.connection import Backend, BackendLostError, Item
 from gateway.backend.own_statement import Statement as OwnStatement
@@ -26,6 +28,8 @@ from gateway.statement.passthrough_command import (
 from gateway.statement.reset_all import relay_reset_all
 from gateway.statement.statement_windows import take_place
 from gateway.statement.window_rules import Place
+from gateway.transaction.read_only_block import SHOWN
+from gateway.transaction.transaction import COMMIT as _COMMIT
 from gateway.wire.framing import Frame
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages import frontend
@@ -33,6 +37,14 @@ from gateway.wire.messages.backend import ErrorResponse
 from gateway.wire.states import State
 from planner.syntax.statements import ConstraintModes
 from planner.syntax.transaction_commands import Shown, TransactionCommand
+
+_LEVEL: Final = OwnStatement("SHOW transaction_isolation")
+_SNAPSHOT: Final = OwnStatement("SELECT")
+_ONLY_IN_BLOCKS: Final = "SET TRANSACTION can only be used in transaction blocks"
+_WRITES_NOTHING: Final = OwnStatement("SELECT pg_catalog.pg_current_xact_id_if_assigned() IS NULL")
+_SETTING: Final = frozenset(
+    {TransactionCommand.BEGIN, TransactionCommand.SET_TRANSACTION, TransactionCommand.SET_ISOLATION}
+)
 
 
 class RelayedPortals(SessionContext):
@@ -43,7 +55,10 @@ class RelayedPortals(SessionContext):
         self._pipeline = Pipeline()
         # The backend has a portal that was not executed yet; the end of a window would remove it.
         self._holds_portal = False
+        self._holds_other = False  # the same, when the portal was bound that was bound last
         self._is_calm = False  # as Routed has it, of the backend's portal without a name
+        # For PostgreSQL, a message since the last Sync has taken a snapshot; the gateway's own Sync has ended it.
+        self._took_snapshot = False
 
     async def _execute_at_backend(self, frame: Frame, command: PassthroughCommand | None, *, named: bool) -> None:
         """Execute a portal of the backend, with or without a name, whose statement does `command`."""
@@ -110,12 +125,51 @@ class RelayedPortals(SessionContext):
             hidden = SqlState.ACTIVE_SQL_TRANSACTION  # a block of the gateway becomes the client's
         elif implicit and command in {TransactionCommand.COMMIT, TransactionCommand.ROLLBACK}:
             await warn_no_transaction(self)
+        was_open = self.transaction.open
+        took_snapshot, self._took_snapshot = self._took_snapshot, False
+        if took_snapshot and command in _SETTING and not was_open:
+            await self.fix_snapshot(sets=command is not TransactionCommand.BEGIN)
         self._relay(frame)
         if await self._settle(hidden):
             await self._end_implicit_transaction()
+            if took_snapshot and command is TransactionCommand.BEGIN and not (was_open or self._holds_other):
+                await self._begin_anew()
             await self.transaction.after(command, good=True)
         else:
             self.transaction.implicit = implicit
+
+    async def fix_snapshot(self, *, sets: bool = False) -> None:
+        """Before a command that PostgreSQL refuses once there is a snapshot: make it decide. `sets`: it is no BEGIN."""
+        if sets and not self.pipelining:  # PostgreSQL takes the gateway's question for a statement of the client's
+            await warn_no_transaction(self, _ONLY_IN_BLOCKS)
+        await self.backend.run(_SNAPSHOT, sync=False)
+
+    async def _begin_anew(self) -> None:
+        """The client's block goes on with a pipeline whose snapshot fixes the level; the gateway needs another level at
+        the backend, and may have to write there. So begin the block again, where the pipeline has written nothing.
+        """
+        level, read_only = [each.rows[0][0] or b"" for each in await self.backend.run(_LEVEL, SHOWN)]
+        if _is_plain(level, read_only):
+            return
+        [writes_nothing] = await self.backend.run(_WRITES_NOTHING)
+        if writes_nothing.rows[0][0] == b"t":
+            mode = "ONLY" if read_only == b"on" else "WRITE"
+            begin = OwnStatement(f"BEGIN ISOLATION LEVEL {level.decode()}, READ {mode}")
+            await self.backend.run(_COMMIT)
+            await self.backend.run(begin)
+
+    async def _leave_level(self) -> None:
+        """Before the gateway begins a block: end a pipeline's transaction that has another level or is READ ONLY, and
+        has written nothing; the block could not begin in it.
+        """
+        if self.backend.at_rest or self._holds_portal or self.transaction.open:
+            return
+        level, read_only = [each.rows[0][0] or b"" for each in await self.backend.run(_LEVEL, SHOWN, sync=False)]
+        if _is_plain(level, read_only):
+            return
+        [writes_nothing] = await self.backend.run(_WRITES_NOTHING, sync=False)
+        if writes_nothing.rows[0][0] == b"t":
+            await self._end_implicit_transaction()
 
     async def _import_snapshot(self, frame: Frame, command: Importing) -> None:
         if not await self._settle() or self.transaction.untold_level is None:
@@ -190,3 +244,8 @@ class RelayedPortals(SessionContext):
         """
         self.unsynced = False
         await self.backend.run()
+
+
+def _is_plain(level: bytes, read_only: bytes) -> bool:
+    """Whether the gateway's blocks can go on with a transaction of this level."""
+    return level in {b"read committed", b"read uncommitted"} and read_only == b"off"

@@ -197,7 +197,7 @@ class Session(ExtendedQuery):
                 self.pipelining = False
                 good = await self._end_own_block()
             self.client.committed(good=good)
-            self.ends_with_statement = self.unsynced = self._holds_portal = False
+            self.ends_with_statement = self.unsynced = self._holds_portal = self._took_snapshot = False
             await self._end_portals()
             await self.cursors.look()
             await spread(self)
@@ -270,6 +270,8 @@ class Session(ExtendedQuery):
                 return
             await self._end_following()
         await self._join()
+        if self._took_snapshot and self.backend.status == b"I":
+            await self.fix_snapshot()
         self._take_inserted()
         await simple_query.answer(self, frame)
         inserted = self._take_inserted()
@@ -294,6 +296,7 @@ class Session(ExtendedQuery):
     async def _join(self) -> None:
         """Join a pipeline without Sync and the simple query behind it in one transaction."""
         if self.pipelining and self.backend.status == b"I":
+            await self._leave_level()
             await self.transaction.begin()
 
     # ── extended query ──────────────────────────────────────────────────────────────────────────────────
@@ -370,7 +373,7 @@ class Session(ExtendedQuery):
         if not self.backend.at_rest:
             await self._sync_backend(frame)
         self._pipeline.end()
-        self.unsynced = self._holds_portal = self.pipelining = False
+        self.unsynced = self._holds_portal = self.pipelining = self._took_snapshot = False
         self.repetitions_max = REPETITIONS_MAX
         await self._leave_window()
         if failed and self.backend.status == b"T":

@@ -313,10 +313,12 @@ def in_blocks_only(command: TransactionCommand) -> SluiceError:
     return SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, f"{command.value} can only be used in transaction blocks")
 
 
-async def warn_no_transaction(session: SessionContext) -> None:
-    """Send PostgreSQL's warning for COMMIT or ROLLBACK outside of a transaction block, if the client wants warnings."""
+async def warn_no_transaction(session: SessionContext, said: str = "there is no transaction in progress") -> None:
+    """Send PostgreSQL's warning for COMMIT or ROLLBACK outside of a transaction block, or another one that is `said` of
+    a command there, if the client wants warnings.
+    """
     [level] = await session.backend.run(CLIENT_MIN_MESSAGES, sync=session.simple)
     if level.rows[0][0] == b"error":
         return
     fields = {"S": "WARNING", "V": "WARNING", "C": SqlState.NO_ACTIVE_SQL_TRANSACTION.value}
-    session.client.send(NoticeResponse((*fields.items(), ("M", "there is no transaction in progress"))))
+    session.client.send(NoticeResponse((*fields.items(), ("M", said))))

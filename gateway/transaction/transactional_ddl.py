@@ -54,6 +54,8 @@ WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.int8[]::pg_catalog.oid[])
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
 # In each window, a continued sequence leaves a lock at the backend until the transaction ends.
 _WINDOWS_MAX: Final = 500
+# Each statement carries out again all changes before it; from then on the block holds the locks of what it has altered.
+_REPEATED_MAX: Final = 1000
 # Error classes of PostgreSQL if another session has used a name, dropped an object, or referenced it.
 _TAKEN: Final = frozenset({"0A", "2B", "3F", "42", "55"})
 
@@ -68,7 +70,7 @@ class DeferredChanges:
         self._enlistment = enlistment
         self._settings = SettingsOfChanges(backend)
         self._sequences = SequencesOfChanges(backend)
-        self._taken_up = 0
+        self._taken_up = self._repeated = 0
         self._made: list[DeferredChange] = []
         self._settled = 0
         self._open = self._needed = False
@@ -79,7 +81,7 @@ class DeferredChanges:
         """The transaction has ended."""
         self._made.clear()
         self._sequences.clear()
-        self._settled = self._taken_up = self.savepoints = 0
+        self._settled = self._taken_up = self._repeated = self.savepoints = 0
         self._open = False
         self._backend.repeated = None
 
@@ -113,8 +115,8 @@ class DeferredChanges:
 
     @property
     def is_worn_out(self) -> bool:
-        """Whether there have been so many windows that the changes should be settled."""
-        return self._taken_up > _WINDOWS_MAX
+        """Whether there have been so many windows, with so many changes, that the changes should be settled."""
+        return self._taken_up > _WINDOWS_MAX or self._repeated > _REPEATED_MAX
 
     def makes(self, owners: Iterable[Owner]) -> bool:
         """Whether a deferred change makes any of these sequences."""
@@ -213,6 +215,7 @@ class DeferredChanges:
         if not pending:
             return []
         self._taken_up += any(each.is_called for change in pending for each in change.sequences)
+        self._repeated += len(pending)
         each = [statement for change in pending for statement in self._carried_out(change, in_window=True)]
         return [*each, catalog_calls.vouch_all(), self._marked(pending[-1])]
 

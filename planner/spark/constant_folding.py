@@ -10,6 +10,7 @@ from __future__ import annotations
 import calendar
 import datetime
 import decimal
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -100,6 +101,11 @@ def _negative(value: decimal.Decimal) -> decimal.Decimal:
     return abs(value) if value.is_zero() else value.copy_negate()
 
 
+_COMPARISONS: Final[dict[str, Callable[..., bool]]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
+
+
 def _integer_rows() -> dict[str, Callable[..., Any]]:
     rows: dict[str, Callable[..., Any]] = {}
     for name, bits in (("int2", 16), ("int4", 32), ("int8", 64)):
@@ -107,6 +113,8 @@ def _integer_rows() -> dict[str, Callable[..., Any]]:
         rows[f"{name}mi({name},{name})"] = _ranged(bits, lambda a, b: a - b)
         rows[f"{name}mul({name},{name})"] = _ranged(bits, lambda a, b: a * b)
         rows[f"{name}um({name})"] = _ranged(bits, lambda a: -a)
+        for function, compare in _COMPARISONS.items():
+            rows[f"{name}{function}({name},{name})"] = compare
         rows[f"numeric({name})"] = decimal.Decimal
         rows[f"float8({name})"] = float
     for source, target, bits in (("int4", "int2", 16), ("int8", "int4", 32), ("int2", "int4", 32),
@@ -131,5 +139,7 @@ _TABLE: Final[dict[str, Callable[..., Any]]] = {
     "date_mi(date,date)": lambda left, right: (left - right).days,
     "date(timestamp)": lambda moment: moment.date(),
     "timestamp(date)": lambda date: datetime.datetime.combine(date, datetime.time()),
+    "texteq(text,text)": operator.eq,
+    "textne(text,text)": operator.ne,
     "text(bpchar)": lambda text: text.rstrip(" "),
 }

@@ -15,6 +15,10 @@ from planner.syntax.statements import Statement
 _WITHOUT_SNAPSHOT: Final = frozenset(
     {"set", "reset", "show", "lock", "fetch", "move", "listen", "notify", "unlisten", "checkpoint"}
 )
+# First words of statements that are analysed with a snapshot (analyze.c, analyze_requires_snapshot), but CREATE … AS.
+_ANALYSED: Final = frozenset(
+    {"select", "values", "table", "with", "(", "insert", "update", "delete", "merge", "explain", "declare", "call"}
+)
 
 
 class TransactionCommand(StrEnum):
@@ -148,3 +152,9 @@ def shown(statement: Statement) -> Shown | None:
 def takes_snapshot(statement: Statement) -> bool:
     """Whether PostgreSQL would take the transaction's snapshot for this statement, if it came first."""
     return statement.first_word not in _WITHOUT_SNAPSHOT and transaction_command(statement) is None
+
+
+@known
+def parses_with_snapshot(statement: Statement) -> bool:
+    """Whether PostgreSQL takes a snapshot when it parses the statement, before it is executed."""
+    return statement.first_word in _ANALYSED

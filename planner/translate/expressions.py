@@ -27,10 +27,9 @@ from catalog.errors import unsupported
 from planner.functions import casts, registry, session_values
 from planner.functions.call import Call
 from planner.functions.comparison import comparable
-from planner.spark import constant_folding, numerics
+from planner.spark import constant_folding, constant_logic, numerics
 from planner.spark.builders import (
     Expression,
-    and_,
     binary,
     boolean,
     call,
@@ -42,7 +41,6 @@ from planner.spark.builders import (
     lambda_,
     let,
     not_,
-    or_,
     raw,
     variable,
 )
@@ -101,7 +99,7 @@ class Translator:
         if node.type == "BOOLEXPR" and node.boolop in ("and", "or"):
             with self.statement.branching():
                 parts = [self.condition(part) for part in alternatives(node)]
-            return and_(*parts) if node.boolop == "and" else or_(*parts)
+            return constant_logic.filtered(parts, conjunction=node.boolop == "and")
         if node.type in ("SUBLINK", "SCALARARRAYOPEXPR"):
             from planner.translate import sublinks  # noqa: PLC0415
 
@@ -247,7 +245,7 @@ class Translator:
         self.check_collation(node.inputcollid)
         left, right = self.values(node.args)
         equal = binary("<=>", comparable(left), comparable(right))
-        return Value(not_(exp.Paren(this=equal)), BOOL)
+        return constant_logic.distinct(left, right) or Value(not_(exp.Paren(this=equal)), BOOL)
 
     def null_if(self, node: Node) -> Value:
         signature = self.context.builtins.signature(node.opfuncid)
@@ -273,10 +271,11 @@ class Translator:
     # --- logic ---
 
     def boolean(self, node: Node) -> Value:
-        if node.boolop == "not":
-            return Value(not_(self.value(node.args[0]).sql), BOOL)
-        parts = [self.value(part).sql for part in alternatives(node)]
-        return Value(and_(*parts) if node.boolop == "and" else or_(*parts), BOOL)
+        parts = [self.value(part) for part in alternatives(node)]
+        if node.boolop != "not":
+            return constant_logic.connected(parts, conjunction=node.boolop == "and")
+        [part] = parts
+        return constant_logic.negated(part.constant) if part.is_constant else Value(not_(part.sql), BOOL)
 
     def null_test(self, node: Node) -> Value:
         if node.argisrow:

@@ -15,7 +15,8 @@ from sqlglot import exp
 from catalog.datatypes import BOOL, INT8, NUMERIC, element_type
 from catalog.errors import unsupported
 from planner.spark import numerics, relation_output
-from planner.spark.builders import Expression, and_, binary, call, case, column, integer, lambda_2, raw, struct
+from planner.spark.builders import Expression, binary, call, case, column, integer, lambda_2, raw, struct
+from planner.spark.constant_logic import filtered
 from planner.spark.relation_output import Output, Selected, derived
 from planner.spark.values import Value, stored
 from planner.translate import query, row_marks, row_security, scan_predicates
@@ -112,7 +113,9 @@ def _join(scope: Scope, node: Node, safe: bool) -> Relation:
     conditions += outside
     if right.condition is not None:
         conditions.insert(0, right.condition)
-    return _joined(left, right, right.side or _SIDES[kind], and_(*conditions) if conditions else None)
+    return _joined(
+        left, right, right.side or _SIDES[kind], filtered(conditions, conjunction=True) if conditions else None
+    )
 
 
 def _joined(left: Relation, right: Relation, side: str | None, condition: Expression | None) -> Relation:

@@ -8,7 +8,8 @@ from catalog.datatypes import BOOL, BPCHAR, INTERVAL, RECORD
 from catalog.errors import unsupported
 from planner.functions import registry
 from planner.functions.comparison import comparable
-from planner.spark.builders import and_, binary, boolean, case, is_not_null, is_null, struct
+from planner.spark import constant_logic
+from planner.spark.builders import binary, case, struct
 from planner.spark.values import Value
 from planner.translate.scope import RTE_CTE, RTE_RELATION, RTE_SUBQUERY, RTE_VALUES
 from planner.tree.nodes import Node
@@ -33,9 +34,7 @@ def row(translator: Translator, node: Node) -> Value:
 
 def null_test(translator: Translator, node: Node) -> Value:
     """Translate `row IS NULL` (all fields are) and `row IS NOT NULL` (no field is)."""
-    test = is_null if node.nulltesttype == _NULL_TEST_IS_NULL else is_not_null
-    fields = _fields(translator, node.arg)
-    return Value(and_(*(test(field.sql) for field in fields)) if fields else boolean(True), BOOL)
+    return constant_logic.null_test(_fields(translator, node.arg), wanted=node.nulltesttype == _NULL_TEST_IS_NULL)
 
 
 def _fields(translator: Translator, node: Node) -> list[Value]:

@@ -363,6 +363,38 @@ def test_a_new_table_does_not_read_the_catalogs_of_all_others(block: psycopg.Con
     assert read_by("late") <= few + 5
 
 
+_MADE = "SELECT pg_stat_get_xact_tuples_inserted('pg_constraint'::regclass)"
+
+
+@pytest.mark.turns
+def test_many_changes_are_not_carried_out_again_for_ever(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    """Frameworks make all their tables in one block, and then their references, also to older ones."""
+    tables = range(52)
+    block.execute("; ".join(f"CREATE TABLE made_{each} (id integer, of_t integer)" for each in tables).encode())
+    for each in tables[:10]:
+        block.execute(f"ALTER TABLE made_{each} ADD FOREIGN KEY (of_t) REFERENCES t".encode())
+    assert not locks(gateway_process, block, f"{schema}.t")
+    for each in tables[10:48]:
+        block.execute(f"ALTER TABLE made_{each} ADD FOREIGN KEY (of_t) REFERENCES t".encode())
+    [before] = block.execute(_MADE).fetchone() or (0,)
+    for each in tables[48:]:
+        block.execute(f"ALTER TABLE made_{each} ADD FOREIGN KEY (of_t) REFERENCES t".encode())
+    [after] = block.execute(_MADE).fetchone() or (0,)
+    assert after - before <= 2 * 4 * len(tables[48:])
+    assert locks(gateway_process, block, f"{schema}.t")
+    assert other.execute("SELECT count(*) FROM t").fetchone() == (3,)
+    block.execute("INSERT INTO made_0 VALUES (1, 1)")
+    with pytest.raises(psycopg.errors.ForeignKeyViolation), block.transaction():
+        block.execute("INSERT INTO made_51 VALUES (1, 4)")
+    block.commit()
+    found = "SELECT count(*) FROM pg_constraint WHERE confrelid = 't'::regclass AND contype = 'f'"
+    assert other.execute(found).fetchone() == (len(tables),)
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        other.execute("DELETE FROM t WHERE id = 1")
+
+
 def test_nobody_waits_for_a_table_that_refers_to_a_new_one_and_to_another(
     gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
 ) -> None:

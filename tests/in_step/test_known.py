@@ -135,6 +135,69 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
     ],
 }
 
+_BEGINNINGS = (
+    "BEGIN ISOLATION LEVEL SERIALIZABLE",
+    "START TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "BEGIN DEFERRABLE",
+    "BEGIN READ ONLY",
+    "BEGIN ISOLATION LEVEL READ COMMITTED",
+)
+_IN_LAKE = "SELECT count(*) FROM levels"
+_SHOWN = [*_whole("SHOW transaction_isolation"), *_whole("SHOW transaction_read_only")]
+
+
+def _level_in_query(begin: str) -> list[list[Message]]:
+    return [[frontend.Parse("s", _IN_LAKE), frontend.Query(begin)], [frontend.Query("ROLLBACK")]]
+
+
+_LEVELS: dict[str, list[list[Message]]] = {
+    "a level behind a Parse": [
+        [frontend.Parse("s", first), *between, *_whole(begin), *_SHOWN, *_whole(_IN_LAKE), *_whole("ROLLBACK"), _SYNC]
+        for begin in _BEGINNINGS
+        for first in ("SELECT 1", _IN_LAKE, "INSERT INTO levels VALUES (1)", "SHOW search_path", "SET x.y = 1")
+        for between in ([], [frontend.Flush()], [frontend.Describe(b"S", "s")])
+    ],
+    "a level behind a pipeline": [
+        [*_whole(first), *_whole(begin), *_SHOWN, *_whole(_IN_LAKE), *_whole("ROLLBACK"), _SYNC]
+        for begin in _BEGINNINGS
+        for first in ("SELECT 1", _IN_LAKE, "SHOW search_path", "SET x.y = 1")
+    ],
+    "a level behind a Parse, set in a pipeline": [
+        [frontend.Parse("s", first), *_whole("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"), _SYNC]
+        for first in ("SELECT 1", _IN_LAKE, "INSERT INTO levels VALUES (1)")
+    ],
+    "a level behind a Parse, in a query": [
+        messages for begin in _BEGINNINGS[:3] for messages in _level_in_query(begin)
+    ],
+    **{
+        f"pipelines at {level}, read only {mode}": [
+            [frontend.Query(f"SET default_transaction_isolation = '{level}'")],
+            [frontend.Query(f"SET default_transaction_read_only = {mode}")],
+            [*_whole("SELECT 1"), *_whole(_IN_LAKE), *_whole("SELECT 2"), *_whole(_IN_LAKE), _SYNC],
+            [*_whole("SELECT 1"), *_whole("SELECT count(*) FROM (SELECT * FROM levels FOR SHARE) l"), _SYNC],
+            *(
+                [*first, *_whole(begin), *_SHOWN, *_whole(_IN_LAKE), *_whole("ROLLBACK"), _SYNC]
+                for first in (_whole("SELECT 1"), [frontend.Parse("", "SELECT 1")], [frontend.Parse("", _IN_LAKE)])
+                for begin in ("BEGIN", "BEGIN READ ONLY")
+            ),
+            [*_whole("SELECT 1"), *_whole("BEGIN READ ONLY"), *_whole("INSERT INTO levels VALUES (1)"), _SYNC],
+            [frontend.Query("ROLLBACK")],
+            [*_whole("SELECT 1"), frontend.Query(f"BEGIN READ ONLY; {_IN_LAKE}; SHOW transaction_isolation; ROLLBACK")],
+        ]
+        for level in ("repeatable read", "serializable", "read committed")
+        for mode in ("on", "off")
+    },
+}
+_SCRIPTS |= {
+    name: [
+        [frontend.Query("CREATE TABLE IF NOT EXISTS levels (id integer)")],
+        *(each for messages in script for each in (messages, [frontend.Close(b"S", "s"), _SYNC])),
+        [frontend.Query("SET default_transaction_read_only = off")],
+        [frontend.Query("DROP TABLE levels")],
+    ]
+    for name, script in _LEVELS.items()
+}
+
 
 @pytest.mark.turns
 @pytest.mark.parametrize("name", _SCRIPTS)

@@ -36,9 +36,7 @@ class _Other:
             grouping = f"SELECT a % 7, count(*) FROM {self._schema}.calm GROUP BY 1"
             while not self._ended.is_set():
                 try:
-                    connection.execute(
-                        f"SELECT a % 7, count(*) FROM {self._schema}.calm GROUP BY 1".encode()
-                    ).fetchall()
+                    connection.execute(grouping.encode()).fetchall()
                     self.answers += 1
                 except psycopg.Error as error:
                     self.failures.append(str(error))

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from planner.spark.builders import Expression, and_
+from planner.spark.constant_logic import filtered
 from planner.tree.nodes import Node
 
 
@@ -62,7 +63,7 @@ class Source:
 
     def where(self) -> Expression | None:
         """Return the conjunction of all conditions."""
-        return and_(*self.conditions) if self.conditions else None
+        return filtered(self.conditions, conjunction=True) if self.conditions else None
 
     def joined(self) -> tuple[Expression | None, list[exp.Join]]:
         """Return FROM, as a head and its joins."""
