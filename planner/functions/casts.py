@@ -169,8 +169,7 @@ def through_text(value: Value, type_oid: int, session: SessionValues) -> Value:
     raise unsupported(f"a cast from text to the type with OID {type_oid}")
 
 
-# Java looks for the end of each run of spaces once.
-_SPACES_AROUND: Final = r"^\s+|(?<!\s)\s+$"
+_SPACES_AROUND: Final = r"^\s+|(?<!\s)\s+$"  # Java looks for the end of each run once
 _INTEGER_PATTERN: Final = r"^\s*[+-]?[0-9]+\s*$"
 # PostgreSQL also accepts other bases and underscores, which Spark does not. For an error behind many digits, it may
 # report "out of range".
