@@ -147,8 +147,6 @@ def spark_settings(settings: EngineSettings, scratch: Path) -> dict[str, str]:
         chosen["spark.sql.shuffle.partitions"] = str(2 * cores)
         chosen["spark.driver.host"] = chosen["spark.driver.bindAddress"] = "127.0.0.1"
         chosen["spark.task.maxFailures"] = "1"  # no worker can be lost, and a fault of the data stays one
-        # A task that finds no memory ends its own statement, not the process, which computes others' too.
-        chosen["spark.executor.killOnFatalError.depth"] = "0"
     if settings.store is not None and settings.store.spark_reads:
         chosen.update(object_store.spark_settings(settings.store))
     elif settings.store is not None and not settings.url.startswith("local"):
