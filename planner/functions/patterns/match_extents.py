@@ -33,13 +33,14 @@ from planner.functions.patterns.regular_expressions import (
     first_characters,
     parse,
     refused,
+    walk,
 )
 
 
 def parse_test(pattern: str, insensitive: bool = False) -> Pattern:
     """Return the pattern, if it is certain whether it matches; 0A000 for any other."""
     found = parse(pattern, insensitive)
-    if not _loops_areflat(found.body):
+    if not _loops_are_flat(found.body):
         raise refused(pattern)
     return found
 
@@ -76,7 +77,7 @@ def groups(expression: Expression, certain: bool = True) -> Iterator[tuple[Group
 _ROUNDS_MAX: Final = 500
 
 
-def _loops_areflat(body: Expression) -> bool:
+def _loops_are_flat(body: Expression) -> bool:
     """Whether Java repeats groups without a call for each round; its stack has no room for many.
 
     It does if the quantifier is possessive, as `regular_expressions` writes it for groups without an upper bound. That
@@ -90,20 +91,7 @@ def _loops_areflat(body: Expression) -> bool:
     parts = body.parts if isinstance(body, Sequence) else (body,)
     rest = Sequence(parts[1:] if isinstance(parts[0], Anchor) else parts)
     greedy = all(repeat.greedy for repeat in _repeats(body))
-    return greedy and all(anchor.is_end for anchor in _anchors(rest)) and _is_deterministic(body)
-
-
-def _anchors(expression: Expression) -> Iterator[Anchor]:
-    match expression:
-        case Anchor():
-            yield expression
-        case Group(body=body) | Repeat(body=body):
-            yield from _anchors(body)
-        case Sequence(parts=several) | Choice(branches=several):
-            for part in several:
-                yield from _anchors(part)
-        case _:
-            pass
+    return greedy and all(each.is_end for each in walk(rest) if isinstance(each, Anchor)) and _is_deterministic(body)
 
 
 # --- determinism ---
@@ -111,7 +99,7 @@ def _anchors(expression: Expression) -> Iterator[Anchor]:
 
 def _is_deterministic(body: Expression) -> bool:
     kinds = {repeat.greedy for repeat in _repeats(body) if repeat.least != repeat.most}
-    if len(kinds) > 1 or (kinds == {False} and _has_choice(body)):
+    if len(kinds) > 1 or (kinds == {False} and any(isinstance(each, Choice) for each in walk(body))):
         return False
     return _decides(body, NO_CHARACTERS)
 
@@ -142,30 +130,8 @@ def _decides(expression: Expression, follow: Characters) -> bool:
             return True
 
 
-def _repeats(expression: Expression) -> Iterator[Repeat]:
-    match expression:
-        case Repeat(body=body):
-            yield expression
-            yield from _repeats(body)
-        case Group(body=body):
-            yield from _repeats(body)
-        case Sequence(parts=several) | Choice(branches=several):
-            for part in several:
-                yield from _repeats(part)
-        case _:
-            pass
-
-
-def _has_choice(expression: Expression) -> bool:
-    match expression:
-        case Choice():
-            return True
-        case Group(body=body) | Repeat(body=body):
-            return _has_choice(body)
-        case Sequence(parts=parts):
-            return any(_has_choice(part) for part in parts)
-        case _:
-            return False
+def _repeats(expression: Expression) -> list[Repeat]:
+    return [each for each in walk(expression) if isinstance(each, Repeat)]
 
 
 # --- plain sequences ---

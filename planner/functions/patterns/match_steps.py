@@ -30,6 +30,7 @@ from planner.functions.patterns.regular_expressions import (
     first_characters,
     java_of,
     refused,
+    walk,
 )
 from planner.functions.patterns.regular_expressions import Sequence as Parts
 
@@ -142,7 +143,7 @@ def _steps_of_repeat(repeat: Repeat, follow: Characters) -> Iterator[_Loop | int
     is_decided = least == most or not begins.meets(follow)
     if most is None:
         # A group is repeated without a bound only if its characters decide everything: match_extents.
-        yield _Loop(frozenset(_atoms(body)), is_decided)
+        yield _Loop(_spelled(body), is_decided)
         yield from inner
         return
     yield 1 if is_decided else most - least + 1
@@ -163,17 +164,12 @@ def _is_decided(branches: Sequence[Expression]) -> bool:
     return True
 
 
-def _atoms(expression: Expression) -> Iterator[str]:
-    match expression:
-        case Atom(java=java):
-            yield java
-        case Group(body=body) | Repeat(body=body):
-            yield from _atoms(body)
-        case Parts(parts=several) | Choice(branches=several):
-            for part in several:
-                yield from _atoms(part)
-        case _:
-            pass
+def _atoms(expression: Expression) -> Iterator[Atom]:
+    return (each for each in walk(expression) if isinstance(each, Atom))
+
+
+def _spelled(expression: Expression) -> frozenset[str]:
+    return frozenset(atom.java for atom in _atoms(expression))
 
 
 def _slow(
@@ -222,7 +218,7 @@ def _first_atoms(expression: Expression) -> frozenset[str] | None:
             found = frozenset[str]()
             for part in parts:
                 if not isinstance(part, Anchor):
-                    found |= frozenset(_atoms(part)) if can_be_empty(part) else _first_atoms(part) or frozenset()
+                    found |= _spelled(part) if can_be_empty(part) else _first_atoms(part) or frozenset()
                 if not can_be_empty(part):
                     break
             return found
@@ -232,20 +228,7 @@ def _first_atoms(expression: Expression) -> frozenset[str] | None:
 
 def _meets(expression: Expression, loop: _Loop) -> bool:
     begins = first_characters(expression)
-    return any(atom.characters.meets(begins) for atom in _atoms_of(expression) if atom.java in loop.characters)
-
-
-def _atoms_of(expression: Expression) -> Iterator[Atom]:
-    match expression:
-        case Atom():
-            yield expression
-        case Group(body=body) | Repeat(body=body):
-            yield from _atoms_of(body)
-        case Parts(parts=several) | Choice(branches=several):
-            for part in several:
-                yield from _atoms_of(part)
-        case _:
-            pass
+    return any(atom.characters.meets(begins) for atom in _atoms(expression) if atom.java in loop.characters)
 
 
 # --- tests ---

@@ -11,6 +11,7 @@ the builtin collation C.UTF-8: digits are ASCII, letters are Unicode's alphabeti
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -403,6 +404,19 @@ def literal(character: str) -> str:
     if not character.isascii() or character.isalnum() or character == " ":
         return character
     return "\\" + character if character.isprintable() else f"\\x{{{ord(character):x}}}"
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """Yield the expression and all in it, from the left."""
+    yield expression
+    match expression:
+        case Group(body=body) | Repeat(body=body):
+            yield from walk(body)
+        case Sequence(parts=several) | Choice(branches=several):
+            for part in several:
+                yield from walk(part)
+        case _:
+            pass
 
 
 def can_be_empty(expression: Expression) -> bool:
