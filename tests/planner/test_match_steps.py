@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+
 import pytest
 
 from catalog.errors import SluiceError
@@ -61,3 +64,22 @@ def test_a_leading_loop_begins_where_its_run_does() -> None:
 def test_patterns_that_are_slow_over_any_text(pattern: str) -> None:
     with pytest.raises(SluiceError, match="is not supported on lake tables"):
         search_for_test(parse_test(pattern))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "x.*a{1,255}",
+        f"x.*({'|'.join('a{255}' * (1 + number % 3) + 'b' for number in range(60))})",
+        "a{255}" * 600 + ".*x",
+        f"({'abcdefgh' * 200}){{255,}}x",
+        "(a|" * 800 + "b" + ")" * 800 + ".*x",
+        "(" * 800 + "a" + "b)*" * 800 + "c",
+    ],
+)
+def test_a_pattern_is_read_in_a_moment(pattern: str) -> None:
+    """Short patterns are read on the event loop; some took 14 seconds."""
+    begun = time.process_time()
+    with suppress(SluiceError):
+        search_for_test(parse_test(pattern))
+    assert time.process_time() - begun < 0.2

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from planner.functions.patterns.match_steps import flat
+from planner.functions.patterns.pattern_parts import first_characters, flat, is_decided, walk
 from planner.functions.patterns.regular_expressions import (
     NO_CHARACTERS,
     Anchor,
@@ -30,10 +30,8 @@ from planner.functions.patterns.regular_expressions import (
     Repeat,
     Sequence,
     can_be_empty,
-    first_characters,
     parse,
     refused,
-    walk,
 )
 
 
@@ -120,12 +118,7 @@ def _decides(expression: Expression, follow: Characters) -> bool:
                 follow = first_characters(part) | follow if can_be_empty(part) else first_characters(part)
             return True
         case Choice(branches=branches):
-            seen = NO_CHARACTERS
-            for branch in branches:
-                if can_be_empty(branch) or first_characters(branch).meets(seen) or not _decides(branch, follow):
-                    return False
-                seen |= first_characters(branch)
-            return True
+            return is_decided(branches) and all(_decides(branch, follow) for branch in branches)
         case _:
             return True
 

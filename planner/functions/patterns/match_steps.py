@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
 
+from planner.functions.patterns.pattern_parts import first_characters, flat, is_decided, walk
 from planner.functions.patterns.regular_expressions import (
     NO_CHARACTERS,
     Anchor,
@@ -27,10 +28,8 @@ from planner.functions.patterns.regular_expressions import (
     Repeat,
     Slow,
     can_be_empty,
-    first_characters,
     java_of,
     refused,
-    walk,
 )
 from planner.functions.patterns.regular_expressions import Sequence as Parts
 
@@ -38,8 +37,10 @@ from planner.functions.patterns.regular_expressions import Sequence as Parts
 _STEPS_MAX: Final = 1_000
 # Shorter runs are too common to be refused.
 _RUN_MIN: Final = 20
-_ALTERNATIVES_MAX: Final = 64
+# Of one part: what it may match, and how long that is; longer ones are not compared. Planning takes a moment.
+_ALTERNATIVES_MAX: Final = 16
 _LENGTH_MAX: Final = 1_000
+_COMPARED_LENGTH_MAX: Final = 16
 _ANY: Final = "."
 _START: Final = Anchor(r"\A")
 _END: Final = Anchor(r"\z", is_end=True)
@@ -70,16 +71,6 @@ def search_for_test(pattern: Pattern) -> tuple[str, Slow | None]:
         return pattern.flags + parts, None
     found = search(replace(pattern, body=body))
     return found.java(), found.slow
-
-
-def flat(expression: Expression, *, captured: bool = False) -> list[Expression]:
-    """Return the parts of a sequence, those of `(?:…)` in place of it, and of `(…)` if they may be `captured`."""
-    if isinstance(expression, Parts):
-        return [part for item in expression.parts for part in flat(item, captured=captured)]
-    if isinstance(expression, Group) and (captured or expression.number is None):
-        found = flat(expression.body, captured=captured)
-        return [Group(each, None) if isinstance(each, Choice) else each for each in found]
-    return [expression]
 
 
 # --- steps ---
@@ -129,7 +120,7 @@ def _steps(expression: Expression, follow: Characters) -> Iterator[_Loop | int]:
                 follow = first_characters(part) | follow if can_be_empty(part) else first_characters(part)
         case Choice(branches=branches):
             several = [list(_steps(branch, follow)) for branch in branches]
-            yield 1 if _is_decided(branches) else len(branches)
+            yield 1 if is_decided(branches) else len(branches)
             for steps in several:
                 yield from steps
         case _:
@@ -151,17 +142,6 @@ def _steps_of_repeat(repeat: Repeat, follow: Characters) -> Iterator[_Loop | int
         yield from [each] * most if isinstance(each, int) and each > 1 else [each]
         if isinstance(each, _Loop) and most > 1:
             yield from [replace(each, is_decided=False)] * (most - 1)
-
-
-def _is_decided(branches: Sequence[Expression]) -> bool:
-    """Whether the next character decides which branch matches."""
-    seen = NO_CHARACTERS
-    for branch in branches:
-        begins = first_characters(branch)
-        if can_be_empty(branch) or begins.meets(seen):
-            return False
-        seen |= begins
-    return True
 
 
 def _atoms(expression: Expression) -> Iterator[Atom]:
@@ -247,7 +227,9 @@ def _for_test(body: Expression) -> Expression:
 
 
 def _least(repeat: Repeat) -> list[Expression]:
-    return flat(Parts((repeat.body,) * repeat.least), captured=True)
+    if repeat.least > 1:
+        return [Repeat(repeat.body, repeat.least, repeat.least)]
+    return flat(repeat.body, captured=True) if repeat.least else []
 
 
 def _parts_between(body: Expression) -> str | None:
@@ -266,8 +248,10 @@ def _parts_between(body: Expression) -> str | None:
             pieces[-1].append(part)
     begins, ends = pieces[0][:1] == [_START], len(pieces) > 1 and pieces[-1][-1:] == [_END]
     inner = pieces[1 if begins else 0 : -1 if ends else None]
-    bounded = [each for each in (pieces[0][1:] if begins else [], pieces[-1][:-1] if ends else [], *inner) if each]
-    if len(pieces) == 1 or not all(map(_has_bounded_length, bounded)) or not all(map(_ends_first, filter(None, inner))):
+    if len(pieces) == 1:
+        return None
+    ends_of_text = (pieces[0][1:] if begins else [], pieces[-1][:-1] if ends else [])
+    if not (all(map(_has_bounded_length, ends_of_text)) and all(map(_ends_first, inner))):
         return None
     looked_for = "".join(f"(?>.*?{java_of(Parts(tuple(piece)))})" for piece in inner if piece)
     start = java_of(Parts(tuple(pieces[0][1:]))) if begins else ""
@@ -275,14 +259,22 @@ def _parts_between(body: Expression) -> str | None:
 
 
 def _has_bounded_length(piece: Sequence[Expression]) -> bool:
-    anchors = any(part in (_START, _END) for part in piece)
-    return not anchors and _alternatives(Parts(tuple(piece))) is not None
+    return _joined(piece) is not None
 
 
 def _ends_first(piece: Sequence[Expression]) -> bool:
-    """Whether the match that begins first also ends first: none lies inside of another and ends earlier."""
-    several = _alternatives(Parts(tuple(piece))) or []
-    return not any(_may_contain(outer, inner) for outer in several for inner in several)
+    """Whether the piece is of bounded length, and the match that begins first also ends first: none lies inside of
+    another and ends earlier.
+    """
+    several = _joined(piece)
+    if several is None:
+        return False
+    lengths = {len(each) for each in several}
+    if len(lengths) == 1:
+        return True
+    return max(lengths) <= _COMPARED_LENGTH_MAX and not any(
+        _may_contain(outer, inner) for outer in several for inner in several
+    )
 
 
 def _may_contain(outer: tuple[Atom, ...], inner: tuple[Atom, ...]) -> bool:
@@ -294,23 +286,36 @@ def _may_contain(outer: tuple[Atom, ...], inner: tuple[Atom, ...]) -> bool:
 
 def _alternatives(expression: Expression) -> list[tuple[Atom, ...]] | None:
     """Return what the expression matches, as sequences of atoms; None for too much."""
-    found: list[tuple[Atom, ...]] | None = None
     match expression:
         case Atom():
-            found = [(expression,)]
+            return [(expression,)]
         case Anchor():
-            found = None if expression in (_START, _END) else [()]
+            return None if expression in (_START, _END) else [()]
         case Group(body=body):
-            found = _alternatives(body)
-        case Repeat(body=body, least=least, most=int(most)):
-            found = _joined([Choice(tuple(Parts((body,) * count) for count in range(least, most + 1)))])
+            return _alternatives(body)
+        case Repeat(body=body, least=least, most=int(most)) if most - least < _ALTERNATIVES_MAX:
+            return _repeated(_alternatives(body), least, most)
         case Parts(parts=parts):
-            found = _joined(parts)
-        case Choice(branches=branches):
+            return _joined(parts)
+        case Choice(branches=branches) if len(branches) <= _ALTERNATIVES_MAX:
             several = [_alternatives(branch) for branch in branches]
-            found = None if None in several else [each for one in several for each in one or ()]
-    if found is None or len(found) > _ALTERNATIVES_MAX or any(len(each) > _LENGTH_MAX for each in found):
+            found = [each for one in several for each in one or ()]
+            return None if None in several or len(found) > _ALTERNATIVES_MAX else found
+        case _:
+            return None
+
+
+def _repeated(inner: list[tuple[Atom, ...]] | None, least: int, most: int) -> list[tuple[Atom, ...]] | None:
+    if inner is None or any(len(each) * most > _LENGTH_MAX for each in inner):
         return None
+    if len(inner) == 1:
+        return [inner[0] * count for count in range(least, most + 1)]
+    found, power = list[tuple[Atom, ...]](), list[tuple[Atom, ...]]([()])
+    for count in range(most + 1):
+        found += power if count >= least else []
+        power = [(*one, *other) for one in power for other in inner]
+        if len(found) > _ALTERNATIVES_MAX or (count < most and len(power) > _ALTERNATIVES_MAX):
+            return None
     return found
 
 
@@ -321,4 +326,6 @@ def _joined(parts: Sequence[Expression]) -> list[tuple[Atom, ...]] | None:
         if several is None or len(found) * len(several) > _ALTERNATIVES_MAX:
             return None
         found = [(*one, *other) for one in found for other in several]
+        if any(len(each) > _LENGTH_MAX for each in found):
+            return None
     return found

@@ -11,7 +11,6 @@ the builtin collation C.UTF-8: digits are ASCII, letters are Unicode's alphabeti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -197,6 +196,8 @@ _ANCHOR_ESCAPES: Final = {
     "y": Anchor(f"(?:{_WORD_START}|{_WORD_END})"),
 }
 _REPEAT_MAX: Final = 255  # DUPMAX
+# Groups within groups: what looks at each group looks into it, too.
+_DEPTH_MAX: Final = 50
 
 
 class _Reader:
@@ -206,7 +207,7 @@ class _Reader:
         self.pattern = pattern
         self.insensitive = insensitive
         self.position = 0
-        self.groups = 0
+        self.groups = self.depth = 0
         self.knows_letters = False
         if pattern.startswith("***"):
             raise refused(pattern)
@@ -295,7 +296,11 @@ class _Reader:
         else:
             self.groups += 1
             number = self.groups
+        self.depth += 1
+        if self.depth > _DEPTH_MAX:
+            raise refused(self.pattern)
         body = self.choice()
+        self.depth -= 1
         if self._next() != ")":
             raise refused(self.pattern)
         return Group(body, number)
@@ -406,19 +411,6 @@ def literal(character: str) -> str:
     return "\\" + character if character.isprintable() else f"\\x{{{ord(character):x}}}"
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield the expression and all in it, from the left."""
-    yield expression
-    match expression:
-        case Group(body=body) | Repeat(body=body):
-            yield from walk(body)
-        case Sequence(parts=several) | Choice(branches=several):
-            for part in several:
-                yield from walk(part)
-        case _:
-            pass
-
-
 def can_be_empty(expression: Expression) -> bool:
     """Whether the expression may match nothing."""
     match expression:
@@ -434,29 +426,6 @@ def can_be_empty(expression: Expression) -> bool:
             return all(can_be_empty(part) for part in parts)
         case Choice(branches=branches):
             return any(can_be_empty(branch) for branch in branches)
-
-
-def first_characters(expression: Expression) -> Characters:
-    """Return the characters that a match of the expression may begin with."""
-    match expression:
-        case Atom(characters=characters):
-            return characters
-        case Anchor():
-            return NO_CHARACTERS
-        case Group(body=body) | Repeat(body=body):
-            return first_characters(body)
-        case Sequence(parts=parts):
-            found = NO_CHARACTERS
-            for part in parts:
-                found |= first_characters(part)
-                if not can_be_empty(part):
-                    break
-            return found
-        case Choice(branches=branches):
-            found = NO_CHARACTERS
-            for branch in branches:
-                found |= first_characters(branch)
-            return found
 
 
 def java_of(expression: Expression, capturing: bool = False) -> str:
